@@ -10,6 +10,7 @@ from enum import StrEnum
 from rag_service.errors import DocumentError, UnsupportedMediaError
 from rag_service.readers.common.encoding import decode_page, decode_text
 from rag_service.readers.common.names import FORMATS, suffix_of
+from rag_service.readers.text.calendar_file import is_calendar
 from rag_service.readers.text.json_file import read_json
 from rag_service.readers.text.subtitles import is_subtitles
 
@@ -23,8 +24,10 @@ _DELIMITED = frozenset({".csv", ".tsv"})
 _MARKDOWN = frozenset({".md", ".markdown"})
 _WEB = frozenset({".html", ".htm", ".xhtml"})
 _XML = frozenset({".xml", ".rss", ".atom", ".nxml"})
+_YAML = frozenset({".yaml", ".yml"})
 _JSON = frozenset({".json", ".jsonl", ".ndjson", ".geojson"})
 _MAIL = frozenset({".eml", ".mht", ".mhtml"})
+_WITH_MACROS = frozenset({".docm", ".xlsm", ".pptm"})  # files that say that they contain programs
 _TEXT = frozenset({".txt", ".log", *_DELIMITED, *_MARKDOWN})  # their name says how to read them
 # Extensions of binary formats: if such a file holds text, the download failed or it was renamed.
 _NEVER_TEXT = {
@@ -32,7 +35,8 @@ _NEVER_TEXT = {
     ".xls": "an Excel workbook", ".ppt": "a presentation", ".pptx": "a presentation", ".odt": "a text document",
     ".ods": "a spreadsheet", ".odp": "a presentation", ".epub": "an e-book", ".msg": "an Outlook message",
     ".mbox": "a mailbox", ".zip": "a ZIP archive", ".png": "an image", ".jpg": "an image", ".jpeg": "an image",
-    ".tif": "an image", ".tiff": "an image",
+    ".tif": "an image", ".tiff": "an image", ".webp": "an image", ".docm": "a Word document",
+    ".xlsm": "an Excel workbook", ".pptm": "a presentation",
 }  # fmt: skip
 _WEB_PAGE = re.compile(
     r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,500}?-->\s*)*"
@@ -56,6 +60,7 @@ _OLD_OFFICE = (  # a stream of a compound file → what it is, what to save it a
     ("PowerPoint Document", "an old PowerPoint presentation (.ppt)", ".pptx"),
     ("Book", "an old Excel workbook (.xls)", ".xlsx"),
 )
+_NOT_OLD_OFFICE = ("__properties_version1.0", "EncryptedPackage")  # streams of an Outlook message, of a protected file
 
 
 class Format(StrEnum):
@@ -75,9 +80,28 @@ class Format(StrEnum):
     MSG = "msg"
     MBOX = "mbox"
     JSON = "json"
+    YAML = "yaml"
+    CALENDAR = "calendar"
     SUBTITLES = "subtitles"
     ZIP = "zip"
     IMAGE = "image"
+
+
+_OFFICE_TYPES = {  # format → content types of its main part
+    Format.DOCX: (
+        "wordprocessingml.document", "wordprocessingml.template", "ms-word.document.macroEnabled",
+    ),
+    Format.XLSX: ("spreadsheetml.sheet", "spreadsheetml.template", "ms-excel.sheet.macroEnabled"),
+    Format.PPTX: (
+        "presentationml.presentation", "presentationml.slideshow", "presentationml.template",
+        "ms-powerpoint.presentation.macroEnabled",
+    ),
+}  # fmt: skip
+
+
+def is_webp(data: bytes) -> bool:
+    """Whether a file is a WebP image, whose mark stands behind its length."""
+    return data.startswith(b"RIFF") and data[8:12] == b"WEBP"
 
 
 def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
@@ -97,7 +121,7 @@ def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
         return _package(data, name), None
     if data.startswith(_OLE_MARK):
         return _compound_file(data, name), None
-    if data.startswith(_IMAGE_MARKS):
+    if data.startswith(_IMAGE_MARKS) or is_webp(data):
         if (promised := _NEVER_TEXT.get(suffix, "an image")) != "an image":
             raise UnsupportedMediaError(
                 f'"{name}" is an image, but is named like {promised}. Get the original, or rename it to .png or .jpg.'
@@ -150,6 +174,10 @@ def _text_format(text: str, suffix: str, name: str) -> Format:
         return Format.XML
     if is_subtitles(text):
         return Format.SUBTITLES
+    if suffix not in _TEXT and is_calendar(text):
+        return Format.CALENDAR
+    if suffix in _YAML:
+        return Format.YAML
     begins_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     if begins_like_json and suffix not in _TEXT and (suffix in _JSON or read_json(text) is not None):
         return Format.JSON
@@ -195,39 +223,31 @@ def _other_archive(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
 
 
 def _office_format(types: bytes, members: Iterable[str], name: str) -> Format:
-    if b"macroEnabled" in types or any(member.lower().endswith("vbaproject.bin") for member in members):
+    has_macros = b"macroEnabled" in types or any(member.lower().endswith("vbaproject.bin") for member in members)
+    if has_macros and suffix_of(name) not in _WITH_MACROS:
         raise UnsupportedMediaError(
-            f'"{name}" contains macros (programs), which are not accepted. '
-            "Save it as .docx, .xlsx or .pptx without macros and upload that."
+            f'"{name}" contains macros (programs), which its name does not say. '
+            "Save it as .docx, .xlsx or .pptx without macros, or as .docm, .xlsm or .pptm, and upload that."
         )
     for mark, kind, advice in _OTHER_PACKAGES:
         if mark in types:
             raise UnsupportedMediaError(f'"{name}" is {kind}. {advice}')
-    if b"wordprocessingml.document.main+xml" in types or b"wordprocessingml.template.main+xml" in types:
-        return Format.DOCX
-    if b"spreadsheetml.sheet.main+xml" in types or b"spreadsheetml.template.main+xml" in types:
-        return Format.XLSX
-    if b"presentationml.presentation.main+xml" in types or any(
-        f"presentationml.{kind}.main+xml".encode() in types for kind in ("slideshow", "template")
-    ):
-        return Format.PPTX
+    for format, kinds in _OFFICE_TYPES.items():
+        if any(f"{kind}.main+xml".encode() in types for kind in kinds):
+            return format
     raise UnsupportedMediaError(f'"{name}" is a package from another program. {_ACCEPTED}')
 
 
 def _compound_file(data: bytes, name: str) -> Format:
     """An Outlook message; everything else of the old formats is refused with the way out."""
-
-    def holds(stream: str) -> bool:
-        return stream.encode("utf-16-le") in data
-
-    if holds("__properties_version1.0"):
+    if _holds(data, "__properties_version1.0"):
         return Format.MSG
-    if holds("EncryptedPackage"):
+    if _holds(data, "EncryptedPackage"):
         raise DocumentError(
             f'"{name}" is protected by a password. Remove the password in your Office program and upload it again.'
         )
     for stream, what, ending in _OLD_OFFICE:
-        if holds(stream):
+        if _holds(data, stream):
             raise UnsupportedMediaError(
                 f'"{name}" is {what}. Open it in Microsoft Office or LibreOffice, choose "Save as" {ending}, '
                 "and upload the new file."
@@ -235,6 +255,17 @@ def _compound_file(data: bytes, name: str) -> Format:
     raise UnsupportedMediaError(
         f'"{name}" is in an old Office format (.doc, .xls, .ppt). Save it as .docx, .xlsx or .pptx and upload that.'
     )
+
+
+def old_office_ending(data: bytes) -> str | None:
+    """The ending of today's format of an old Office file, such as "docx"; None for any other file."""
+    if not data.startswith(_OLE_MARK) or any(_holds(data, mark) for mark in _NOT_OLD_OFFICE):
+        return None
+    return next((ending[1:] for stream, _, ending in _OLD_OFFICE if _holds(data, stream)), None)
+
+
+def _holds(data: bytes, stream: str) -> bool:
+    return stream.encode("utf-16-le") in data
 
 
 def _unknown_binary(data: bytes, name: str) -> UnsupportedMediaError:

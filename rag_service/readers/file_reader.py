@@ -21,6 +21,7 @@ from llama_index.core.schema import Document
 from rag_service.domain import ParsedDocument, write_span
 from rag_service.readers.common.names import suffix_of
 from rag_service.readers.ocr.recognition import NeedsOcrError
+from rag_service.readers.old_office import modernise
 from rag_service.readers.parse import ReaderClass
 from rag_service.readers.sandbox import parse_in_sandbox
 
@@ -88,6 +89,7 @@ class FileReader(BaseReader):
         try:
             async with self._slots:
                 if chosen is None:
+                    data = await modernise(data, name)
                     parsed = await self._parser(data, name)
                 else:
                     parsed = await parse_in_sandbox(data, file_name=name, reader=chosen)

@@ -1,4 +1,4 @@
-"""Images of text (PNG, JPEG, TIFF), read by text recognition."""
+"""Images of text (PNG, JPEG, TIFF, WebP), read by text recognition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parse_image(data: bytes, *, name: str) -> ParsedDocument:
     Image.MAX_IMAGE_PIXELS = None  # we check before anything is decoded
     builder = TextBuilder(name)
     try:
-        image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "TIFF"))
+        image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "TIFF", "WEBP"))
         frames = ImageSequence.Iterator(image)
     except (OSError, SyntaxError, ValueError) as error:
         raise DocumentError(f'"{name}" is damaged or incomplete. Save the image again and upload that.') from error
@@ -63,4 +63,6 @@ def parse_image(data: bytes, *, name: str) -> ParsedDocument:
 def _media_type(data: bytes) -> str:
     if data.startswith(b"\x89PNG"):
         return "image/png"
+    if data.startswith(b"RIFF"):
+        return "image/webp"
     return "image/jpeg" if data.startswith(b"\xff\xd8") else "image/tiff"

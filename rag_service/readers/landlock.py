@@ -17,7 +17,7 @@ from functools import cache
 # The same numbers on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG, _PATH_BENEATH = 1, 1
-_READ_FILE, _READ_DIR = 1 << 2, 1 << 3
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _MAKE_SOCKET = 1, 1 << 1, 1 << 2, 1 << 3, 1 << 9
 # By version: all rights to files that it knows, to TCP, and what may be kept inside (abstract sockets, signals).
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 _TCP_RIGHTS, _SCOPES = {0: 0, 4: 0b11}, {0: 0, 6: 0b11}
@@ -31,10 +31,17 @@ def landlock_version() -> int:
     return max(0, int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)))
 
 
-def restrict_to(readable: Iterable[str]) -> None:
+def restrict_to(
+    readable: Iterable[str],
+    *,
+    writable: Iterable[str] = (),
+    sockets: Iterable[str] = (),
+    runs_programs: bool = False,
+) -> None:
     """Allow nothing but reading these files and folders, for good, where the kernel has Landlock.
 
-    Nothing can be written, made, deleted or executed, even below them. Raises OSError if the kernel refuses.
+    Nothing can be written, made or deleted but in `writable`, and in `sockets` only sockets can be made. Nothing is
+    executed unless it `runs_programs`, and then only what is in `readable`. Raises OSError if the kernel refuses.
     """
     version = landlock_version()
     if not version:
@@ -43,12 +50,15 @@ def restrict_to(readable: Iterable[str]) -> None:
     attributes = struct.pack("=QQQ", *newest)[: 8 if version < 4 else 16 if version < 6 else 24]
     libc = _libc()
     ruleset = _checked(libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))
-    for path in readable:
+    reading = _READ_FILE | _READ_DIR | (_EXECUTE if runs_programs else 0)
+    rules = [(path, reading) for path in readable] + [(path, newest[0] & ~_EXECUTE) for path in writable]
+    for path, rights in (*rules, *((path, _MAKE_SOCKET) for path in sockets)):
         try:
             beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:  # not on this system
             continue
-        rights = _READ_FILE | (_READ_DIR if stat.S_ISDIR(os.fstat(beneath).st_mode) else 0)
+        if not stat.S_ISDIR(os.fstat(beneath).st_mode):
+            rights &= _EXECUTE | _WRITE_FILE | _READ_FILE
         _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, beneath), 0))
         os.close(beneath)
     _checked(libc.syscall(_RESTRICT_SELF, ruleset, 0))

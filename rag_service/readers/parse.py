@@ -9,7 +9,7 @@ import importlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_service.domain import ParsedDocument
@@ -31,6 +31,8 @@ _PARSERS = {
     Format.ODF: ("rag_service.readers.office.odf", "parse_odf"),
     Format.RTF: ("rag_service.readers.text.rtf", "parse_rtf"),
     Format.JSON: ("rag_service.readers.text.json_file", "parse_json"),
+    Format.YAML: ("rag_service.readers.text.yaml_file", "parse_yaml"),
+    Format.CALENDAR: ("rag_service.readers.text.calendar_file", "parse_calendar"),
     Format.SUBTITLES: ("rag_service.readers.text.subtitles", "parse_subtitles"),
     Format.HTML: ("rag_service.readers.web.html", "parse_html"),
     Format.XML: ("rag_service.readers.web.xml_file", "parse_xml_file"),
@@ -41,6 +43,7 @@ _PARSERS = {
     Format.IMAGE: ("rag_service.readers.images", "parse_image"),
     Format.ZIP: ("rag_service.readers.zip_archive", "parse_zip"),
 }
+_PACKAGES = frozenset({Format.DOCX, Format.XLSX, Format.PPTX})
 # Their parsers read files or pictures within the file.
 _WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.MBOX, Format.ZIP, Format.DOCX, Format.XLSX, Format.PPTX})
 
@@ -83,8 +86,15 @@ def _parse_own(data: bytes, name: str, parts: Parts) -> ParsedDocument:
         format, text = detect(data, name=name)
         module, function = _PARSERS[format]
         parser: Callable[..., ParsedDocument] = getattr(importlib.import_module(module), function)
-        content = data if text is None else text
-        return parser(content, name=name, parts=parts) if format in _WITH_PARTS else parser(content, name=name)
+        if format not in _WITH_PARTS:
+            return parser(data if text is None else text, name=name)
+        if format not in _PACKAGES:
+            return parser(data, name=name, parts=parts)
+        from rag_service.readers.office.package import MACROS, usual_package
+
+        package, has_macros = usual_package(data, name)
+        document = parser(package, name=name, parts=parts)
+        return replace(document, warnings=(*document.warnings, MACROS)) if has_macros else document
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from rag_service.readers.sandbox_child import NEEDS_OCR, OUT_OF_MEMORY, SYSTEM_F
 log = structlog.get_logger(__name__)
 
 # -I: no PYTHON* variables, no user site. -S: no .pth files, which run code and cost 10 ms. -B: writes nothing.
-_FLAGS = ("-I", "-S", "-B", "-X", "utf8")
+FLAGS = ("-I", "-S", "-B", "-X", "utf8")
 _BOOT = "import sys; sys.path += sys.argv.pop(1).split(':'); from rag_service.readers.sandbox_child import main; main()"
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}  # an empty PATH: parsers may not run programs
 _PIPE_CHUNK = 1024 * 1024
@@ -156,10 +156,10 @@ async def _start(limits: ParseLimits) -> asyncio.subprocess.Process:
     numbers = (limits.memory_bytes, limits.cpu_seconds, limits.open_files, os.getpid())
     return await asyncio.create_subprocess_exec(
         sys.executable,
-        *_FLAGS,
+        *FLAGS,
         "-c",
         _BOOT,
-        _import_path(),
+        import_path(),
         *map(str, numbers),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -170,7 +170,7 @@ async def _start(limits: ParseLimits) -> asyncio.subprocess.Process:
     )
 
 
-def _import_path() -> str:
+def import_path() -> str:
     """The import path of this process, absolute: the child starts in / and reads no .pth files."""
     return ":".join(str(Path(folder).absolute()) for folder in sys.path)
 

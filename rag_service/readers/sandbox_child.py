@@ -64,7 +64,7 @@ Reply = Success | Failure
 def main() -> None:
     """Entry point. Arguments: memory in bytes, CPU seconds, open files, process id of the parent."""
     memory, cpu_seconds, open_files, parent = (int(argument) for argument in sys.argv[1:5])
-    _set_limits(memory, cpu_seconds, open_files, parent)
+    set_limits(memory, cpu_seconds, open_files, parent)
     gc.set_threshold(500_000)  # collecting would double the time: nearly all objects stay
     replies = os.dup(1)
     os.dup2(2, 1)  # libraries that print must not garble the reply
@@ -149,20 +149,25 @@ def _origin(cause: BaseException | None) -> str:
     return f"{type(cause).__name__}{place}"
 
 
-def _set_limits(memory: int, cpu_seconds: int, open_files: int, parent: int) -> None:
-    """Set hard limits before a byte of the document is read."""
+def set_limits(
+    memory: int, cpu_seconds: int, open_files: int, parent: int, *, file_bytes: int = 0, processes: int | None = 0
+) -> None:
+    """Set hard limits before a byte of the document is read.
+
+    `file_bytes`: that may be written to a file; `processes`: that may be started, None for any number.
+    """
     import resource  # POSIX only; the service imports this module, too
 
     wanted = {
         resource.RLIMIT_AS: (memory, memory),
         # At the soft limit SIGXCPU ends the process; a second later nothing can stop SIGKILL.
         resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1),
-        resource.RLIMIT_FSIZE: (0, 0),
+        resource.RLIMIT_FSIZE: (file_bytes, file_bytes),
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_NOFILE: (open_files, open_files),
     }
-    if hasattr(resource, "RLIMIT_NPROC"):
-        wanted[resource.RLIMIT_NPROC] = (0, 0)  # no further processes or threads (root is exempt)
+    if processes is not None and hasattr(resource, "RLIMIT_NPROC"):
+        wanted[resource.RLIMIT_NPROC] = (processes, processes)  # no further processes or threads (root is exempt)
     for kind, pair in wanted.items():
         _limit(kind, pair)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)

@@ -15,8 +15,9 @@ from litestar.handlers import HTTPRouteHandler
 from markupsafe import Markup
 
 from rag_service.api.http.bodies import AnyRequest
-from rag_service.readers.common.names import IMAGE_SUFFIXES, SUFFIXES
+from rag_service.readers.common.names import IMAGE_SUFFIXES, OLD_OFFICE_SUFFIXES, SUFFIXES
 from rag_service.readers.ocr.recognition import is_installed
+from rag_service.readers.old_office import find_converter
 from rag_service.settings import Settings
 from rag_service.web.assets import PDF_WORKER, Asset, Assets, load_assets, make_asset
 from rag_service.web.languages import choose_language, load_strings
@@ -35,6 +36,12 @@ _POLICY = (
 )
 # Of the worker that reads PDFs, which has no page: its image decoders are WebAssembly.
 _WORKER_POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"
+
+
+def _accepted() -> tuple[str, ...]:
+    """Extensions of the files that can be read here."""
+    images, old = IMAGE_SUFFIXES if is_installed() else (), OLD_OFFICE_SUFFIXES if find_converter() else ()
+    return (*SUFFIXES, *images, *old)
 
 
 def _embed(strings: object) -> Markup:
@@ -68,7 +75,7 @@ def _render_all(assets: Assets, settings: Settings) -> Iterator[tuple[tuple[str,
                 needs_login=settings.auth.mode == "required",
                 way=settings.sign_in.way,
                 provider=settings.sign_in.label,
-                accepted=",".join((*SUFFIXES, *(IMAGE_SUFFIXES if is_installed() else ()))),
+                accepted=",".join(_accepted()),
                 upload_max_mb=settings.uploads.max_mb,
                 question_max_chars=settings.limits.query_max_chars,
             )

@@ -94,15 +94,22 @@ async def test_lines_that_are_hard_to_read_are_told() -> None:
     assert any("low confidence" in warning for warning in document.warnings)
 
 
+async def test_a_webp_image_is_read_as_others_are() -> None:
+    data = saved(page_image("The gate has 4711."), "WEBP")
+    document = await parse_in_sandbox(data, file_name="photo.webp")
+    assert (document.text.strip(), document.media_type) == ("The gate has 4711.", "image/webp")
+
+
 @pytest.mark.parametrize(
     ("data", "kind", "says"),
     [
         (png_header(30_000, 30_000), TooLargeError, "30,000 × 30,000"),
         (b"\x89PNG\r\n\x1a\n" + bytes(200), DocumentError, "damaged"),
         (b"II*\0" + b"\xff" * 200, DocumentError, "damaged"),
+        (b"RIFF\xff\xff\xff\xffWEBPVP8 " + bytes(200), DocumentError, "damaged"),
         (saved(Image.new("L", (400, 400), 255), "PNG"), DocumentError, "contains no text"),
     ],
-    ids=["huge", "damaged PNG", "damaged TIFF", "white"],
+    ids=["huge", "damaged PNG", "damaged TIFF", "damaged WebP", "white"],
 )
 async def test_bad_images_are_refused_with_a_reason(data: bytes, kind: type[DocumentError], says: str) -> None:
     with pytest.raises(kind, match=says):

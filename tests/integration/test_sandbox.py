@@ -16,6 +16,7 @@ from rag_service.readers import sandbox
 from rag_service.readers.landlock import landlock_version
 from rag_service.readers.parse import parse
 from rag_service.readers.sandbox import ParseLimits, parse_in_sandbox
+from tests.golden.make import made
 from tests.integration.hostile import (
     children,
     gigabyte_of_zeros,
@@ -79,6 +80,10 @@ def inside(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
         (b"Product;Stock\nBolt;3\n", "a.csv"),
         (b"---\ntitle: T\nn: [1, 2.5, null]\n---\n# Head\n\ntext", "a.md"),
         ("Año".encode("cp1252"), "../a\0.txt"),
+        (b"gate: &g {fee: 1.10}  # old\nlast: *g\n", "a.yaml"),
+        (b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Board\nDTSTART:20260302T100000Z\n", "a.ics"),
+        (made("docx/macros.docm"), "a.docm"),
+        (made("xlsx/strict.xlsx"), "a.xlsx"),
     ],
 )
 async def test_result_is_the_same_as_without_sandbox(data: bytes, name: str) -> None:

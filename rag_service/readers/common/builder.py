@@ -20,7 +20,6 @@ MAX_WARNINGS = 100
 MAX_SPANS = 300_000  # one per table row and cell; about 200 MB in the worker
 HIDDEN = "Hidden text was not read."
 STRUCK_OUT = "Struck-out and deleted text was not read."
-PAGE_EDGES = "Page headers and footers were not read."
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 # C0 and C1 controls except tab and newline, lone surrogates (not encodable), byte-order marks, non-characters; and what

@@ -49,9 +49,11 @@ def decode_page(data: bytes) -> str | None:
         data.decode("utf-8")
     except UnicodeDecodeError:
         try:
-            return data.decode(codec_of(declared[1].decode("ascii")), errors="replace")
+            found = data.decode(codec_of(declared[1].decode("ascii")), errors="replace")
         except LookupError:
             return text
+        foreign = sum(not character.isascii() for character in found)
+        return text if found.count("�") * 2 > foreign else found  # mostly damaged: it is declared wrongly
     return text
 
 

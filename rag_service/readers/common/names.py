@@ -9,17 +9,19 @@ import unicodedata
 SUFFIXES = (
     ".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".rtf", ".eml", ".mht", ".mhtml", ".msg", ".mbox",
     ".html", ".htm", ".xhtml", ".epub", ".xml", ".rss", ".atom", ".nxml", ".json", ".jsonl", ".ndjson", ".geojson",
-    ".vtt", ".srt", ".csv", ".tsv", ".md", ".markdown", ".txt", ".zip",
+    ".yaml", ".yml", ".ics", ".vtt", ".srt", ".csv", ".tsv", ".md", ".markdown", ".txt", ".zip", ".docm", ".xlsm",
+    ".pptm",
 )  # fmt: skip
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
-# Extensions of formats that are refused, or read with an extra, with words that say what to do.
+OLD_OFFICE_SUFFIXES = (".doc", ".xls", ".ppt")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
+# Extensions of formats that are refused, or read with an extra or with LibreOffice, with words that say what to do.
 REFUSED_SUFFIXES = (
-    ".doc", ".xls", ".ppt", ".docm", ".xlsm", ".pptm", ".xlsb", ".pages", ".numbers", ".key",
+    *OLD_OFFICE_SUFFIXES, ".xlsb", ".pages", ".numbers", ".key",
     *IMAGE_SUFFIXES,
 )  # fmt: skip
 FORMATS = (
     "PDF, Word, Excel, PowerPoint and OpenDocument files, RTF, e-mails and mailboxes, web pages, EPUB, XML, JSON, "
-    "subtitles, CSV, Markdown, plain text, and ZIP archives of these"
+    "YAML, calendars, subtitles, CSV, Markdown, plain text, and ZIP archives of these"
 )
 MAX_NAME = 255  # the longest name that common file systems take
 _FALLBACK = "document"

@@ -98,6 +98,8 @@ def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
         if position < done:
             continue
         below = [len(other.cells) for other in rows[position + 1 :]]
+        if row.is_header and row.values and row.values[0].column > 1 and max(below, default=0) == 2:
+            return row, frozenset(labelled)  # the only name, beside an empty corner
         if len(row.values) < 2 or (below and len(row.cells) <= median(below) / 2):
             continue
         block = _block(rows, position)

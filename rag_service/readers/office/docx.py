@@ -35,6 +35,7 @@ _SKIPPED = frozenset(
     {_W + tag for tag in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr")}
     | {"{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"}
 )
+_BOX = _W + "txbxContent"
 _BREAKS = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
 _NOTE_MARKS = {_W + f"{kind}Reference": kind for kind in ("footnote", "endnote", "comment")}
 _EDGES = {_W + f"{kind}Reference": f"page {kind}" for kind in ("header", "footer")}
@@ -151,8 +152,8 @@ class _Writer:
                 self._write_paragraph(block)
             elif block.tag == _FILE:
                 self._write_file(related.get(block.get(_ID) or "", ("", ""))[1])
-            elif rows := list(_rows(block)):
-                self.blocks.write_table(rows)
+            else:
+                self._write_table(block)
             self._write_notes(block)
             self._write_drawings(block, related)
             for part, text in self._members.pictures.read(block, related, place=self.blocks.where):
@@ -185,7 +186,7 @@ class _Writer:
                 continue
             self._edges.add(text)
             if block.tag == _TABLE:
-                self.blocks.write_table(_rows(block), part=part)
+                self._write_table(block, part=part)
             else:
                 self.blocks.write_paragraph(text, part=part)
         for _, text in self._members.pictures.read(edge, related, place=part):
@@ -198,6 +199,14 @@ class _Writer:
             self.blocks.write_paragraph(text)
         else:
             self.blocks.write_heading(text, level)
+
+    def _write_table(self, table: Element, *, part: str | None = None) -> None:
+        """Write a table, then those in its cells, whose rows stay rows."""
+        self.blocks.write_table(_rows(table), part=part)
+        for row in _descend(table, _ROW):
+            for cell in _descend(row, _CELL):
+                for inner in _descend(cell, _TABLE):
+                    self._write_table(inner, part=part)
 
     def _write_notes(self, block: Element) -> None:
         for mark in block.iter(*_NOTE_MARKS):
@@ -267,6 +276,8 @@ def _pieces(element: Element) -> Iterator[str]:
         elif (structure := write_structure(child, _text)) is not None:
             yield structure
         else:
+            if child.tag == _BOX:
+                yield "\n"
             yield from _pieces(child)
             if child.tag in (_PARAGRAPH, _CELL):
                 yield "\n"  # a paragraph of a text box or cell ends its line
@@ -277,13 +288,13 @@ def _text(element: Element) -> str:
 
 
 def _rows(table: Element) -> Iterator[Row]:
-    """Rows with text; vertically merged cells are repeated, nested tables flattened into their cell."""
+    """Rows with text; vertically merged cells are repeated, and nested tables are left out."""
     above: dict[int, str] = {}
     for number, row in enumerate(_descend(table, _ROW), start=1):
         cells, column = [], 1
         for cell in _descend(row, _CELL):
             width, continues = _merging(cell)
-            text = above.get(column, "") if continues else one_line("".join(_pieces(cell)))
+            text = above.get(column, "") if continues else _cell_text(cell)
             above[column] = text
             if text:
                 is_text, is_strong = not is_number_like(text), _is_bold(cell)
@@ -295,6 +306,10 @@ def _rows(table: Element) -> Iterator[Row]:
         if cells:
             header = row.find(f"{_W}trPr/{_W}tblHeader")
             yield Row(number, cells, is_header=header is not None and is_on(header))
+
+
+def _cell_text(cell: Element) -> str:
+    return one_line("\n".join("".join(_pieces(paragraph)) for paragraph in _descend(cell, _PARAGRAPH)))
 
 
 def _is_bold(cell: Element) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from rag_service.readers.common.list_numbers import NumberFormat, write_number
 from rag_service.readers.common.xml import Element
 from rag_service.readers.office.docx_characters import is_on
 
@@ -20,10 +21,11 @@ _GONE = tuple(_W + tag for tag in ("del", "moveFrom", "vanish"))  # marks of par
 _LEVELS = 9  # of a list
 _HOPS = 20  # styles may refer to each other in a circle
 _MAX_LABEL = 100  # characters; a longer one is no number
-_MAX_LETTERS = 780  # "a" thirty times, as far as Word counts in letters
 _PLACEHOLDER = re.compile(r"%([1-9])")
-_ROMAN = tuple(zip((1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
-                   ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"), strict=True))  # fmt: skip
+_FORMATS = {
+    "lowerLetter": NumberFormat.LOWER_LETTER, "upperLetter": NumberFormat.UPPER_LETTER,
+    "lowerRoman": NumberFormat.LOWER_ROMAN, "upperRoman": NumberFormat.UPPER_ROMAN,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,21 +206,7 @@ def _format(value: int, format: str) -> str:
         return ""
     if format == "decimalZero":
         return f"{value:02}"
-    if format in ("lowerLetter", "upperLetter") and 0 < value <= _MAX_LETTERS:
-        letters = chr(ord("a") + (value - 1) % 26) * ((value - 1) // 26 + 1)  # "aa" follows "z", "bb" follows "aa"
-        return letters if format == "lowerLetter" else letters.upper()
-    if format in ("lowerRoman", "upperRoman") and 0 < value < 4000:
-        roman = _roman(value)
-        return roman if format == "lowerRoman" else roman.upper()
-    return str(value)
-
-
-def _roman(value: int) -> str:
-    letters = ""
-    for unit, sign in _ROMAN:
-        letters += sign * (value // unit)
-        value %= unit
-    return letters
+    return write_number(value, _FORMATS.get(format, NumberFormat.DECIMAL), repeats_letters=True)
 
 
 def _has_text(paragraph: Element) -> bool:

@@ -8,12 +8,13 @@ from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.archive import damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, one_line
+from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, one_line, pictures_not_read
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import places_on, write_table
 from rag_service.readers.common.xml import Element, local_name, read_xml
+from rag_service.readers.office.odf_numbering import MARK, Numbering
 
 _ODF = "urn:oasis:names:tc:opendocument:xmlns:"
 _OFFICE, _TEXT, _TABLE, _DRAW, _PRESENTATION, _STYLE = (
@@ -46,8 +47,10 @@ def parse_odf(data: bytes, *, name: str) -> ParsedDocument:
         raise damaged(name)
     kind = local_name(body[0])
     builder = TextBuilder(name)
-    for warning in _settle_characters(body, _looks_of_styles(content, read_xml(archive, "styles.xml", name))):
+    styles = read_xml(archive, "styles.xml", name)
+    for warning in _settle_characters(body, _looks_of_styles(content, styles)):
         builder.warn(warning)
+    Numbering(content, styles).settle(body)
     writer = BlockWriter(builder)
     if kind == "spreadsheet":
         _write_sheets(builder, body[0])
@@ -55,8 +58,11 @@ def parse_odf(data: bytes, *, name: str) -> ParsedDocument:
         _write_slides(writer, body[0])
     elif kind == "text":
         _Writer(writer).write_blocks(body[0])
+        _write_page_edges(writer, styles)
     else:
         raise DocumentError(f'"{name}" is an OpenDocument {kind}, which is not read. Export it as a PDF.')
+    if pictures := sum(map(_is_picture, body.iter(_DRAW + "image"))):
+        builder.warn(pictures_not_read(pictures))
     title, author, language = _properties(read_xml(archive, "meta.xml", name))
     return builder.build(
         title=choose_title(name, title, writer.title),
@@ -81,9 +87,9 @@ class _Writer:
                 self._writer.write_heading(_text(block), int(level) if level.isdecimal() else 1)
                 self._write_notes(block)
             elif tag in ("p", "h"):
-                text = _text(block)
+                text, mark = _text(block), block.get(MARK)
                 self._writer.write_paragraph(
-                    f"- {text}" if is_list and text else text, part=part, ending="\n" if is_list else "\n\n"
+                    f"{mark} {text}" if mark and text else text, part=part, ending="\n" if is_list else "\n\n"
                 )
                 for box in block.iter(_DRAW + "text-box"):
                     self.write_blocks(box, part=part)
@@ -105,6 +111,25 @@ class _Writer:
             number = one_line(note.findtext(_TEXT + "note-citation") or "") or str(self._notes)
             kind = "endnote" if note.get(_TEXT + "note-class") == "endnote" else "footnote"
             self._writer.write_paragraph(_words(note, "p"), part=f"{kind} {number}")
+
+
+def _write_page_edges(writer: BlockWriter, styles: Element | None) -> None:
+    """Write the page headers and footers, each text once; those without words are page numbers."""
+    writer.begin()
+    written: set[str] = set()
+    for page in [] if styles is None else styles.iter(_STYLE + "master-page"):
+        for edge in page:
+            kind = local_name(edge).partition("-")[0]
+            for paragraph in edge.iter(_TEXT + "p", _TEXT + "h") if kind in ("header", "footer") else ():
+                text = one_line(_text(paragraph))
+                if text not in written and any(map(str.isalpha, text)):
+                    written.add(text)
+                    writer.write_paragraph(text, part=f"page {kind}")
+
+
+def _is_picture(image: Element) -> bool:
+    """Whether an image is not only the look of an embedded object, such as a chart or a formula."""
+    return all(local_name(beside) not in ("object", "object-ole", "plugin") for beside in image.getparent())
 
 
 def _write_slides(writer: BlockWriter, deck: Element) -> None:

@@ -22,7 +22,7 @@ _HOLDERS = frozenset({"p", "spTree", "grpSp", "wgp", "wsDr"})  # of drawings, wh
 _STYLE = re.compile(r"(?:^|;)(?:width|height):([\d.]+)pt")
 _ORNAMENT = 32  # pixels; what is smaller both ways is an icon
 _EMU, _POINTS = 9525, 0.75  # of a pixel
-_RECOGNISED = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*")  # as `images` reads them
+_RECOGNISED = re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|II\*\0|MM\0\*|RIFF....WEBP", re.DOTALL)  # as `images` reads
 _MAX_PLACES = 300  # characters of a warning
 
 Relations = Mapping[str, tuple[str, str]]  # as `relations_of` gives them
@@ -56,7 +56,7 @@ class Pictures:
                 head = source.read(32)
             if max(_pixels(head), default=_ORNAMENT) < _ORNAMENT:
                 return
-            if head.startswith(_RECOGNISED) and may_recognise():
+            if _RECOGNISED.match(head) and may_recognise():
                 data = read_member(self._archive, member, self._name) or b""
                 part = f"picture {self._texts + 1}"
                 found = self._parts.recognise(data, path=part)

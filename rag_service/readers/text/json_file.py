@@ -20,7 +20,7 @@ _MAX_DEPTH = 100
 _MAX_LABEL = 100  # characters
 
 
-class _Object(list[tuple[str, Any]]):
+class Object(list[tuple[str, Any]]):
     """The members of an object in order; a name may occur twice."""
 
 
@@ -63,21 +63,26 @@ def parse_json(text: str, *, name: str) -> ParsedDocument:
         raise DocumentError(f'"{name}" is not valid JSON, or nested too deeply. Check it, or rename it to .txt.')
     builder = TextBuilder(name)
     for number, value in values:
-        _write(builder, value, path="", label="", row=number, depth=0, name=name)
-    members = values[0][1] if len(values) == 1 and isinstance(values[0][1], _Object) else ()
+        write_value(builder, value, row=number, name=name)
+    members = values[0][1] if len(values) == 1 and isinstance(values[0][1], Object) else ()
     title = next((text for key, text in members if key == "title"), None)
     return builder.build(title=choose_title(name, title), media_type=MEDIA_TYPE)
 
 
+def write_value(builder: TextBuilder, value: Any, *, row: int | None, name: str) -> None:
+    """Write a value: texts, numbers, lists, and objects; raises DocumentError if it is nested too deeply."""
+    _write(builder, value, path="", label="", row=row, depth=0, name=name)
+
+
 def _decode(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_Object, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+    return json.loads(text, object_pairs_hook=Object, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
 
 
 def _write(builder: TextBuilder, value: Any, *, path: str, label: str, row: int | None, depth: int, name: str) -> None:
     """Write the plain values of an object on one line, then each list of objects in it."""
     if depth > _MAX_DEPTH:
         raise DocumentError(f'"{name}" is nested too deeply to be read.')
-    if isinstance(value, list) and not isinstance(value, _Object) and not _is_plain(value):
+    if isinstance(value, list) and not isinstance(value, Object) and not _is_plain(value):
         for index, item in enumerate(value):
             _write(builder, item, path=f"{path}[{index}]", label=label, row=row, depth=depth + 1, name=name)
         return
@@ -95,7 +100,7 @@ def _write(builder: TextBuilder, value: Any, *, path: str, label: str, row: int 
 
 def _flatten(value: Any, label: str, path: str, lists: list[tuple[str, str, Any]], depth: int) -> Iterator[_Value]:
     """The plain values of an object and of the objects in it; lists of objects are left for later."""
-    if isinstance(value, _Object) and depth <= _MAX_DEPTH:
+    if isinstance(value, Object) and depth <= _MAX_DEPTH:
         for key, inner in value:
             name = one_line(key)[:_MAX_LABEL]
             inner_path = f"{path}.{name}" if path else name
@@ -107,7 +112,7 @@ def _flatten(value: Any, label: str, path: str, lists: list[tuple[str, str, Any]
 
 
 def _is_plain(value: list[Any]) -> bool:
-    return not any(isinstance(item, list) for item in value) and not isinstance(value, _Object)
+    return not any(isinstance(item, list) for item in value) and not isinstance(value, Object)
 
 
 def _shown(value: Any) -> str:

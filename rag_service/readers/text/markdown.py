@@ -26,6 +26,7 @@ _MAX_FRONT_MATTER = 65_536  # characters
 # Code, which stays as it is; the end of a paragraph, where nothing that is open goes on; marks of characters.
 _CHARACTERS = re.compile(
     r"(?P<code>^(?P<fence>`{3}|~{3})[^\n]*\n(?:(?!(?P=fence))[^\n]*\n)*(?:(?P=fence).*)?|(?<!`)(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks))"
+    r"|(?P<comment><!--)"
     r"|(?P<end>\n[ \t]*\n)|\[\^(?P<note>\d{1,3}|[a-z])\](?P<definition>:?)"
     r"|(?<![~\\])(?P<tildes>~~)(?!~)|<(?P<closing>/?)(?P<tag>sup|sub|s|del|strike)\b[^<>\n]{0,200}>",
     re.MULTILINE | re.IGNORECASE,
@@ -62,13 +63,25 @@ def parse_markdown(source: str, *, name: str) -> ParsedDocument:
 
 
 def _settle_characters(body: str, builder: TextBuilder) -> str:
-    """Write raised and lowered runs and footnote marks as all readers do; drop what is struck out."""
+    """Write raised and lowered runs and footnote marks as all readers do; drop comments and what is struck out."""
     pieces: list[str] = []
     opened: list[tuple[str, int]] = []  # (mark, its piece)
     done = 0
+    comment_end = paragraph_end = -1  # the next ones
     for match in _CHARACTERS.finditer(body):
+        if match.start() < done:
+            continue
         pieces.append(body[done : match.start()])
         done = match.end()
+        if match["comment"]:
+            comment_end = comment_end if comment_end >= done else _after(body, "-->", done)
+            paragraph_end = paragraph_end if paragraph_end >= done else _after(body, "\n\n", done)
+            is_block = match.start() == 0 or body[match.start() - 1] == "\n"
+            if comment_end <= len(body) and (is_block or comment_end < paragraph_end):
+                done = comment_end
+            else:
+                pieces.append(match[0])
+            continue
         mark = match["tildes"] or (match["tag"] or "").lower()
         if match["note"]:
             pieces.append(raise_run(match["note"]))
@@ -87,6 +100,12 @@ def _settle_characters(body: str, builder: TextBuilder) -> str:
                 opened.clear()
             pieces.append(match[0])
     return "".join([*pieces, body[done:]])
+
+
+def _after(text: str, mark: str, start: int) -> int:
+    """The place behind the next mark; behind the text if there is none."""
+    found = text.find(mark, start)
+    return len(text) + 1 if found < 0 else found + len(mark)
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import HIDDEN, PAGE_EDGES, STRUCK_OUT, TextBuilder, clean, one_line
+from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, clean, one_line, pictures_not_read
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title
 from rag_service.readers.common.raised import lower_run, raise_run
@@ -29,10 +29,11 @@ _SIGNS = {
 _SYMBOLS = {b"~": "\u00a0", b"-": "", b"_": "-", b"\n": "\n", b"\r": "\n", b"\\": "\\", b"{": "{", b"}": "}"}
 _SKIPPED = frozenset({
     "fonttbl", "colortbl", "stylesheet", "info", "pict", "object", "themedata", "colorschememapping",
-    "latentstyles", "datastore", "generator", "listtable", "listoverridetable", "rsidtbl", "xmlnstbl", "fldinst",
-    "revtbl", "bkmkstart", "bkmkend", "nonshppict", "pgptbl", "filetbl",
+    "latentstyles", "datastore", "generator", "listtable", "listoverridetable", "rsidtbl", "xmlnstbl",
+    "fldinst", "revtbl", "bkmkstart",
+    "bkmkend", "nonshppict", "pgptbl", "filetbl",
 })  # fmt: skip
-_EDGES = frozenset(f"{edge}{pages}" for edge in ("header", "footer") for pages in ("", "l", "r", "f"))
+_EDGES = {f"{kind}{which}": f"page {kind}" for kind in ("header", "footer") for which in ("", "l", "r", "f")}
 _TITLE, _STYLES = "title", "stylesheet"
 _CODE_PAGES = {  # of fonts: \fcharset → Python's name
     0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 134: "gbk", 136: "big5", 161: "cp1253", 162: "cp1254",
@@ -46,7 +47,7 @@ _MAX_DEPTH = 1_000
 class _Group:
     """What a closing brace restores."""
 
-    destination: str = ""  # "" is the text; others are skipped but for footnotes, fonts and title
+    destination: str = ""  # "" is the text; others are skipped but for notes, edges, fonts and title
     unicode_skip: int = 1  # characters that follow \\u for programs without Unicode
     encoding: str = "cp1252"
     is_hidden: bool = False
@@ -83,6 +84,8 @@ class _Reader:
         self._notes: list[str] = []  # of the paragraph that is open
         self._note_count = 0
         self._note: list[str] = []
+        self._edges: dict[str, list[str]] = {}  # page headers and footers, by their destination
+        self._pictures = 0
         self._fonts: dict[int, str] = {}
         self._font = 0
         self._levels: dict[int, int] = {}  # style number → heading level
@@ -134,6 +137,9 @@ class _Reader:
         self._paragraph.in_table = False
         self._end_paragraph()
         self._end_table()
+        self._write_edges()
+        if self._pictures:
+            self._writer.builder.warn(pictures_not_read(self._pictures))
 
     def _open(self) -> None:
         self._decode()
@@ -163,6 +169,8 @@ class _Reader:
             return
         self._decode()
         group = self._group
+        if word == "pict" and not any(one.destination in _SKIPPED for one in (*self._stack, group)):
+            self._pictures += 1
         if word in _SKIPPED or word in _EDGES or word in (_TITLE, "footnote"):
             self._group = replace(group, destination=word)
         elif word == "shptxt":
@@ -190,6 +198,8 @@ class _Reader:
                 self._style_number = number or 0
             elif word == "outlinelevel" and number is not None and number < 9:
                 self._levels[self._style_number] = number + 1
+        elif group.destination in _EDGES:
+            self._add("\n" if word == "par" else _SIGNS.get(word, ""))
         elif group.destination == "footnote":
             self._add(" " if word == "par" else _SIGNS.get(word, ""))
         elif group.destination == "":
@@ -241,8 +251,8 @@ class _Reader:
             self._paragraph.pieces.append(text)
         elif destination == "footnote":
             self._note.append(text)
-        elif destination in _EDGES and any(map(str.isalpha, text)):  # else it is the number of the page
-            self._writer.builder.warn(PAGE_EDGES)
+        elif destination in _EDGES:
+            self._edges.setdefault(destination, []).append(text)
         elif destination == _STYLES:
             self._style_name.append(text)
         elif destination == _TITLE:
@@ -276,6 +286,16 @@ class _Reader:
             self._note_count += 1
             self._writer.write_paragraph(one_line(_join_surrogates(note)), part=f"footnote {self._note_count}")
         self._notes.clear()
+
+    def _write_edges(self) -> None:
+        """Write page headers and footers, each line once; those without words are page numbers."""
+        self._writer.begin()
+        written: set[str] = set()
+        for destination, pieces in self._edges.items():
+            for line in map(one_line, _join_surrogates("".join(pieces)).split("\n")):
+                if line not in written and any(map(str.isalpha, line)):
+                    written.add(line)
+                    self._writer.write_paragraph(line, part=_EDGES[destination])
 
     def _end_table(self) -> None:
         rows = []

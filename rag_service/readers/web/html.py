@@ -19,6 +19,7 @@ from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name
+from rag_service.readers.web.html_numbering import NUMBER, settle_numbers
 
 MEDIA_TYPE = "text/html"
 _SKIPPED = frozenset({
@@ -47,6 +48,7 @@ _MIN_MAIN = 100  # characters; a `main` with less is filled by a script
 _MAX_LINK = 200  # characters of a target that is written; longer ones track the reader
 _MAX_SPAN = 200  # columns or rows that a merged cell may cover
 _MAX_CELLS = 200_000
+_BULLET = "- "
 
 
 def parse_html(text: str, *, name: str) -> ParsedDocument:
@@ -93,6 +95,7 @@ def write_page(writer: BlockWriter, root: Element | None) -> None:
         return
     if _settle_characters(root):
         writer.builder.warn(STRUCK_OUT)
+    settle_numbers(root)
     body = root.find("body")
     top = root if body is None else body
     mains = [found for found in top.iter("main") if len("".join(found.itertext()).strip()) >= _MIN_MAIN]
@@ -141,7 +144,7 @@ class _Page:
         self._has_main = has_main
         self._pieces: list[str] = []  # of the block that is open
         self._heading: int | None = None
-        self._is_item = False
+        self._mark: str | None = None  # of the list item that has begun and has no text yet
         self._keeps_lines = 0
         self._skip: Element | None = None  # a table that was written, or something left out: only its tail remains
 
@@ -188,7 +191,7 @@ class _Page:
         elif tag == "blockquote":
             self._writer.begin_quote(is_cited=_is_cited(element))
         elif tag == "li":
-            self._is_item = True
+            self._mark = _mark(element, within=self._mark)
         elif tag == "br":
             self._pieces.append("\n")
         elif tag == "pre":
@@ -212,7 +215,7 @@ class _Page:
             if tag == "pre":
                 self._keeps_lines -= 1
             if tag == "li":
-                self._is_item = False
+                self._mark = None
         if not is_root:
             self._add(element.tail)
 
@@ -227,14 +230,24 @@ class _Page:
         text = text.strip()
         self._pieces.clear()
         heading, self._heading = self._heading, None
-        if heading is not None and text:
-            self._writer.write_heading(text, heading)
-        elif self._is_item:
-            if text:
-                self._writer.write_paragraph(f"- {text}", ending="\n")
-                self._is_item = False
+        if not text:
+            return
+        mark = self._mark or ""
+        if heading is None:
+            self._writer.write_paragraph(mark + text, ending="\n\n" if self._mark is None else "\n")
         else:
-            self._writer.write_paragraph(text)
+            self._writer.write_heading(text if mark == _BULLET else mark + text, heading)
+        if heading is None or mark != _BULLET:
+            self._mark = None
+
+
+def _mark(item: Element, *, within: str | None) -> str:
+    """What stands before an item: a dash or its number, after that of the item `within` which it is the first text."""
+    number = item.get(NUMBER)
+    if number is None:
+        return _BULLET
+    above = "" if within in (None, _BULLET) else within
+    return f"{above}{number} " if number else f"{above}"
 
 
 def _is_hidden(element: Element) -> bool:
@@ -317,6 +330,7 @@ def _cell_text(cell: Element) -> str:
         tag = local_name(element)
         if event == "start":
             pieces.append(" " if tag in _BLOCKS or tag == "br" else "")
+            pieces.append(f"{element.get(NUMBER)} " if element.get(NUMBER) else "")
             pieces.append(element.text or "" if tag not in ("script", "style") else "")
         elif element is not cell:
             pieces += [" " if tag in _BLOCKS else "", element.tail or ""]

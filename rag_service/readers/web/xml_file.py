@@ -212,7 +212,10 @@ def _text(element: Element) -> str:
                 pieces.append(raise_run(run) if inner.tag == "sup" else lower_run(run))
                 walk.skip_subtree()
                 continue
-            pieces += [" " if inner.tag in _INLINE_BREAKS else "", inner.text or ""]
+            shown = inner.text or ""
+            if inner.tag == "xref" and shown.isdecimal() and "".join(pieces[-2:])[-1:].isalnum():
+                shown = raise_run(shown)  # the mark of a note or a source, which would be part of the word
+            pieces += [" " if inner.tag in _INLINE_BREAKS else "", shown]
         elif inner is not element:
             pieces += [" " if inner.tag in _INLINE_BREAKS else "", inner.tail or ""]
     return "".join(pieces)

@@ -149,7 +149,7 @@ def _rich_texts() -> Iterator[Sample]:
             "Country: France | Limit: 120 EUR": {"row": 2, "headings": ("Resumen",)},
             "Fin 😀": {},
         },
-        ("Kopf", "hidden", "HYPERLINK", "8950", "Arial"),
+        ("hidden", "HYPERLINK", "8950", "Arial"),
     )
 
 
