@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 from uuid import UUID
 
 import click
@@ -140,6 +140,36 @@ def ask(question: str) -> None:
     from rich.console import Console
 
     print_answer(question, answer, Console())
+
+
+@main.command(name="check-answer")
+@click.argument("file", type=click.File(encoding="utf-8"))
+@click.argument("passages", nargs=-1, required=True, type=click.File(encoding="utf-8"))
+@click.option("--language", help="ISO 639-1 code of the text. Default: it is detected.")
+def check_answer(file: TextIO, passages: tuple[TextIO, ...], language: str | None) -> None:
+    """Check the sentences of a text file against passages.
+
+    Each further file is a passage; [C1] names the first. `-` is standard input. The exit code is 0 if every sentence is
+    proved. Reworded sentences are judged only by a running service, see `POST /api/v1/check`.
+    """
+    from rag_service.answering.checking import GivenPassage, TextChecker
+    from rag_service.answering.prompt.templates import load_prompts
+    from rag_service.api.check import present_check
+    from rag_service.client.results import TextCheck
+    from rag_service.domain import LOCAL_ADMIN
+
+    settings = read_quiet_settings()
+    text = file.read()
+    if not text.strip():
+        raise click.UsageError("The text is empty.")
+    with failures():
+        prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
+    given = [GivenPassage(text=passage.read(), title=passage.name) for passage in passages]
+    checking = TextChecker(prompts, None, None).check(text, given, LOCAL_ADMIN, language=language)
+    body = present_check(run_command(checking), latency_ms=0)
+    click.echo(repr(TextCheck(body=body)))
+    if body.decision != "can_proceed":
+        sys.exit(1)
 
 
 @main.command()
