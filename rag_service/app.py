@@ -19,6 +19,7 @@ from llama_index.core.schema import TransformComponent
 
 from rag_service.advisor.schema import AdvisorResponse, Inquiry, RequiredData, ResponseRequest
 from rag_service.agents.chat import ChatOutcome, ChatQuery
+from rag_service.answering.checking import CheckedText, GivenPassage
 from rag_service.answering.engine import CitedQueryEngine
 from rag_service.answering.events import AnswerEvent
 from rag_service.answering.record import Difference
@@ -228,11 +229,24 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
             require_scope(identity, Scope.ADMIN)
         return await parts.ingest(source, identity)
 
+    async def check(
+        text: str,
+        passages: Sequence[GivenPassage | str],
+        identity: Identity,
+        *,
+        question: str = "",
+        language: str | None = None,
+    ) -> CheckedText:
+        if parts.judge is not None:  # the model's time is limited as for answers
+            await limiter.require_answer(identity)
+        return await parts.checker.check(text, passages, identity, question=question, language=language)
+
     return Services(
         settings=settings,
         answer=answer,
         search=metered_search(parts.engine.search, parts.metrics),
         ingest=ingest,
+        check=check,
         probes=_probes(settings, parts),
         relevance=parts.fitter.report,
         judge=parts.examiner.report,

@@ -20,6 +20,7 @@ from rag_service.advisor.advisor import Advisor
 from rag_service.advisor.article import ArticleFinder
 from rag_service.agents.chat import AgentChat
 from rag_service.agents.models import AgentModels
+from rag_service.answering.checking import TextChecker
 from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recorder, build_engine
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
@@ -125,6 +126,7 @@ class Components:
     fitter: RelevanceFitter  # of the embedding model; whoever serves runs it in a task
     retriever: PassageRetriever
     engine: CitedQueryEngine
+    checker: TextChecker
     tools: Tools
     recorder: AnswerRecorder
     ingestor: Ingestor
@@ -269,6 +271,7 @@ async def open_components(
             fitter=fitter,
             retriever=retriever,
             engine=engine,
+            checker=TextChecker(prompts, judge, database),
             tools=tools,
             recorder=recorder,
             ingestor=build_ingestor(

@@ -9,6 +9,7 @@ from litestar import Litestar
 from litestar.di import Provide
 from litestar.types import ASGIApp, ControllerRouterHandler, Scope
 
+from rag_service.api.check import CheckController
 from rag_service.api.context import RequestContext
 from rag_service.api.health import HealthController
 from rag_service.api.http.bodies import BODY_LIMIT
@@ -44,7 +45,7 @@ def create_litestar(
             metrics.error(describe(error).code)
 
     application = Litestar(
-        route_handlers=[QueryController, HealthController, ingest_router(settings), *more_routes],
+        route_handlers=[QueryController, CheckController, HealthController, ingest_router(settings), *more_routes],
         dependencies={"services": from_state("services"), "identity": Provide(identify)},
         after_exception=[count_error],
         exception_handlers={Exception: handle_error, ClientGoneError: handle_client_gone},

@@ -40,6 +40,17 @@ _SECURITY_HEADERS = {
 }
 
 
+# What pages of allowed origins may send and read, besides what CORS always allows. Cookies are not among it.
+_ALLOWED = {
+    "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+    "Access-Control-Allow-Headers": (
+        "Authorization, Content-Type, X-API-Key, X-Request-ID, Last-Event-ID, Mcp-Session-Id, Mcp-Protocol-Version"
+    ),
+    "Access-Control-Max-Age": "600",
+}
+_EXPOSED = "X-Request-ID, Retry-After, Mcp-Session-Id"
+
+
 class RequestContext:
     """Wraps the whole application, because Litestar's own middleware does not see a 404."""
 
@@ -47,12 +58,16 @@ class RequestContext:
         self._app = app
         self._metrics = metrics
         self._hosts = _LOOPBACK | {settings.http.host} if settings.auth.mode == "none" else None
+        self._origins = settings.http.origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
-        headers = Headers.from_scope(scope)
+        origin = self._allowed_origin(scope)
+        if origin:
+            scope["headers"] = [item for item in scope["headers"] if item[0] != b"cookie"]
+        headers = Headers.from_scope(scope)  # which remembers them
         given = headers.get(CORRELATION_HEADER, "")
         correlation_id = given if _SANE_ID.fullmatch(given) else uuid.uuid4().hex
         started = time.perf_counter()
@@ -63,13 +78,18 @@ class RequestContext:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 _add_headers(message, scope["path"], correlation_id)
+                if self._origins:
+                    _add_origin(message, origin)
             await send(message)
 
         with correlation(correlation_id), request_span(scope["method"], headers, correlation_id) as describe:
             try:
                 _check_length(headers)
-                self._check_origin(scope["method"], headers)
-                await self._app(scope, receive, send_on)
+                self._check_origin(scope["method"], headers, allowed=bool(origin))
+                if origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+                    await _allow(send_on)
+                else:
+                    await self._app(scope, receive, send_on)
             except InputError as error:
                 await send_problem(error, scope, receive, send_on, headers={"Connection": "close"})
             except ForeignOriginError as error:
@@ -85,7 +105,14 @@ class RequestContext:
                     route = scope.get("path_template") or "unmatched"
                     self._metrics.request(method, route, status or 500, seconds)
 
-    def _check_origin(self, method: str, headers: Headers) -> None:
+    def _allowed_origin(self, scope: Scope) -> str:
+        """The origin of the page that sends a request, if it is an allowed one; else ""."""
+        if not self._origins:
+            return ""
+        given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"), "")
+        return given if given.lower() in self._origins else ""
+
+    def _check_origin(self, method: str, headers: Headers, *, allowed: bool) -> None:
         """Stop other sites' pages from using a service that trusts everyone who can reach it.
 
         A form post needs no CORS permission, and a host name that an attacker points to 127.0.0.1 makes
@@ -94,12 +121,29 @@ class RequestContext:
         host = headers.get("host", "")
         if self._hosts is not None and host and _host_name(host) not in self._hosts:
             raise ForeignOriginError("The service is not available under this host name.")
-        if method in _SAFE_METHODS:
+        if allowed or method in _SAFE_METHODS:
             return
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         foreign = site not in {"same-origin", "none"} if site else origin and origin.partition("//")[2] != host
         if foreign:
             raise ForeignOriginError("The service does not accept requests from other sites.")
+
+
+async def _allow(send: Send) -> None:
+    """Reply to a browser that asks whether a page of an allowed origin may send a request (CORS preflight)."""
+    headers = [(name.lower().encode(), value.encode()) for name, value in _ALLOWED.items()]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _add_origin(message: Message, origin: str) -> None:
+    """Let a page of an allowed origin read the reply; "": of another one. Caches keep the replies apart."""
+    headers = MutableScopeHeaders.from_message(message)
+    headers.extend_header_value("vary", "Origin")
+    if origin:
+        headers["Access-Control-Allow-Origin"] = origin
+        headers["Access-Control-Expose-Headers"] = _EXPOSED
+        headers["Cross-Origin-Resource-Policy"] = "cross-origin"
 
 
 def _check_length(headers: Headers) -> None:

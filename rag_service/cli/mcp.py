@@ -42,6 +42,7 @@ async def _serve(settings: Settings, key: str | None) -> None:
             answer=lambda query, _: components.engine.stream(query),
             search=components.engine.search,
             ingest=components.ingest,
+            check=components.checker.check,
             probes={},
             tools=components.tools,
             authenticate=authenticate,

@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from rag_service.answering.examples import find_examples
-from rag_service.api.http.presenters import describe_place
+from rag_service.api.http.presenters import present_answer
 from rag_service.api.http.queries import read_query
-from rag_service.api.http.schemas import SearchRequest
+from rag_service.api.http.schemas import AnswerBody, SearchRequest
+from rag_service.cli.asking import print_answer
 from rag_service.cli.models import pull_models
 from rag_service.cli.progress import show_progress
-from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 from rag_service.components import Components, open_components
-from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import DocumentError, InputError, UnsupportedMediaError
 from rag_service.indices import find_index, shipped_names
 from rag_service.ingest.documents import Ingested, Outcome
@@ -53,7 +53,7 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
                 raise InputError(f"None of the documents in {folder} could be read.")
             asked = question or (await _example(components) if documents else SAMPLE_QUESTION)
             if asked:
-                print_answer(await _ask(components, asked), console)
+                print_answer(asked, await _ask(components, asked), console)
             console.print(f"Ready after {time.perf_counter() - started:.1f} s.", style="dim")
 
         try:
@@ -116,15 +116,13 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
             return (await ingest_files(components, paths, console, bulk))[1]
 
 
-async def ask_once(settings: Settings, question: str) -> None:
-    """Ask and print. Progress goes to stderr, so that the answer can be piped."""
+async def ask_once(settings: Settings, question: str) -> AnswerBody:
+    """Ask. Progress goes to stderr, so that the answer can be piped."""
     query = read_query(SearchRequest(query=question), settings, LOCAL_ADMIN)
     with Console(stderr=True).status("Starting the database …") as status:
         async with open_components(settings) as components:
             status.update("Searching the documents; the first question also loads the model …")
-            answer = await components.engine.answer(query)
-            status.stop()
-            print_answer(answer, Console())
+            return present_answer(await components.engine.answer(query))
 
 
 async def ingest_files(
@@ -187,34 +185,6 @@ async def ingest_files(
     return len(stored), len(failures)
 
 
-async def _ask(components: Components, question: str) -> Answer:
+async def _ask(components: Components, question: str) -> AnswerBody:
     query = read_query(SearchRequest(query=question), components.settings, LOCAL_ADMIN)
-    return await components.engine.answer(query)
-
-
-def print_answer(answer: Answer, console: Console) -> None:
-    """Print question, answer, and each citation with its place and quote."""
-    console.print(f"\n[bold]Q:[/] {escape(answer.question)}")
-    console.print(f"[bold]A:[/] {escape(answer.text)}\n")
-    titles = {hit.chunk.document.id: hit.chunk.document for hit in (*answer.shown, *answer.sources)}
-    for citation in answer.citations:
-        if citation.document_id is None or citation.status is CitationStatus.NOT_FOUND:
-            line = f"  [C{citation.mark}] {describe_proof(citation)}"
-            console.print(line, style=TERMINAL_COLOURS[citation.status], markup=False)
-            continue
-        document = titles.get(citation.document_id)
-        place = describe_place(document, citation.location) if document is not None else str(citation.document_id)
-        line = f"  [C{citation.mark}] {describe_proof(citation)} · {place} · characters {citation.start}-{citation.end}"
-        console.print(line, style=TERMINAL_COLOURS[citation.status], markup=False)
-        console.print(f"       “{citation.quote}”", style="dim", markup=False)
-    for hit in answer.related:
-        start = hit.chunk.spans[0].location if hit.chunk.spans else None
-        console.print(
-            f"  related, but not an answer: {describe_place(hit.chunk.document, start)}", style="dim", markup=False
-        )
-    console.print(
-        f"\n  {answer.decision.value}, confidence {answer.confidence.value:.2f}, {answer.latency_ms:.0f} ms",
-        style="dim",
-    )
-    for reason in answer.reasons:
-        console.print(f"  - {reason.text}", style="dim", markup=False)
+    return present_answer(await components.engine.answer(query))

@@ -17,12 +17,10 @@ import click
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import InputError, RagError
 from rag_service.settings import Settings, load_settings
-from rag_service.store.database import Connection
-from rag_service.store.embedded import leave_embedded_servers, start_embedded_server
-from rag_service.store.opening import open_database
 
 if TYPE_CHECKING:
     from rag_service.evaluation.run import Steps
+    from rag_service.store.database import Connection
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -113,7 +111,8 @@ def _die(_number: int = signal.SIGTERM, _frame: FrameType | None = None) -> NoRe
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0)
     try:
-        leave_embedded_servers()
+        if embedded := sys.modules.get("rag_service.store.embedded"):
+            embedded.leave_embedded_servers()
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
@@ -151,6 +150,8 @@ async def owner_and_service(settings: Settings) -> tuple[str, str]:
 
     Raises click.UsageError if the owner of an external database is not set.
     """
+    from rag_service.store.embedded import start_embedded_server
+
     if settings.database.url is None:
         server = await start_embedded_server(settings.database.data_dir)
         return server.owner_conninfo, server.service_conninfo
@@ -162,6 +163,8 @@ async def owner_and_service(settings: Settings) -> tuple[str, str]:
 @asynccontextmanager
 async def as_administrator(settings: Settings) -> AsyncIterator[Connection]:
     """A transaction of the local administrator."""
+    from rag_service.store.opening import open_database
+
     async with open_database(settings, pool_size=1) as database, database.transaction(LOCAL_ADMIN) as connection:
         yield connection
 

@@ -14,6 +14,7 @@ import uvicorn
 from litestar import Litestar
 
 from rag_service.app import create_app
+from rag_service.cli.asking import forget_server, note_server
 from rag_service.errors import ConfigurationError, RagError
 from rag_service.language.words import count_tokens
 from rag_service.observability.tracing import configure_tracing
@@ -92,13 +93,18 @@ async def serve_application(
     host = f"[{settings.http.host}]" if ":" in settings.http.host else settings.http.host
     address = f"http://{host}:{listener.getsockname()[1]}"
 
+    def on_started() -> None:
+        note_server(settings, address)
+        announce(address)
+
     try:
-        await _Server(config, lambda: announce(address)).serve(sockets=[listener])
+        await _Server(config, on_started).serve(sockets=[listener])
     except SystemExit:
         if refused:
             raise refused[0] from None
         raise
     finally:
+        forget_server(settings, address)
         listener.close()  # uvicorn does not if it is cancelled
 
 

@@ -56,10 +56,10 @@ _DEPTH = click.option(
     " deleted. Default: delete, unless the target is empty.",
 )  # fmt: skip
 def sync_command(target: str, corpus: str | None, depth: int, watch: bool, delete: bool | None) -> None:
-    """Keep a corpus equal to TARGET: a folder, the address of a page or a sitemap, or s3://BUCKET/FOLDER.
+    """Keep a corpus equal to a folder, a page, a sitemap or a bucket.
 
-    Unchanged files are not read again, and renamed ones are not embedded again. A sync can be interrupted at any time;
-    the next one continues.
+    TARGET is a folder, the address of a page or a sitemap, or s3://BUCKET/FOLDER. Unchanged files are not read again,
+    and renamed ones are not embedded again. A sync can be interrupted at any time; the next one continues.
     """
     run_command(_sync(read_quiet_settings(), target, corpus, depth=depth, watch=watch, delete=delete))
 
@@ -91,7 +91,7 @@ def _print(console: Console, text: str) -> None:
 
 @click.group()
 def sources() -> None:
-    """Sources that a running `serve` or `worker` syncs on a schedule: add, list, run, remove."""
+    """Sources that a running `serve` or `worker` syncs: add, list, run, remove."""
 
 
 @sources.command("add")

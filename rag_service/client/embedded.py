@@ -5,10 +5,19 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 
+from rag_service.api.check import check_text
 from rag_service.api.corpora.schemas import CorpusBody
 from rag_service.api.http.presenters import present, present_answer, present_hit, present_search
 from rag_service.api.http.queries import read_query
-from rag_service.api.http.schemas import AnswerBody, IngestBody, PassageBody, SearchBody, SearchRequest
+from rag_service.api.http.schemas import (
+    AnswerBody,
+    CheckBody,
+    CheckRequest,
+    IngestBody,
+    PassageBody,
+    SearchBody,
+    SearchRequest,
+)
 from rag_service.components import Components, Plugins, open_components
 from rag_service.domain import LOCAL_ADMIN, Hit
 from rag_service.retrieval.query import Mode, RagQuery
@@ -103,6 +112,9 @@ class EmbeddedBackend:
         answer = await self.components.engine.answer(read_query(request, self.settings, LOCAL_ADMIN))
         passages = [present_hit(PassageBody, hit) for hit in answer.sources] if with_passages else []
         return present_answer(answer), passages
+
+    async def check(self, request: CheckRequest) -> CheckBody:
+        return await check_text(self.components.checker.check, request, LOCAL_ADMIN)
 
     async def corpora(self) -> list[CorpusBody]:
         async with self.components.database.transaction(LOCAL_ADMIN) as connection:

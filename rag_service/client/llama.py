@@ -5,7 +5,7 @@ The work runs on the service's own loop, because the database's connections belo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -15,7 +15,7 @@ from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.tools import FunctionTool
 
 from rag_service.answering.tools.definitions import make_function_tools
@@ -33,23 +33,43 @@ if TYPE_CHECKING:
     from rag_service.client.remote import RemoteBackend
 
 
+_NOT_OF_OTHERS = (
+    "service.query_engine answers from what it searched for itself, so that every citation can be proved. To answer"
+    " from other nodes, use LlamaIndex's get_response_synthesizer, and service.check for its answer."
+)
+# Metadata of a passage that say nothing to a model.
+_IDS = ["document_id", "corpus_id", "chunk_index"]
+
+
 def to_node(passage: PassageBody) -> NodeWithScore:
-    """A passage as a node; its score is the calibrated relevance, its metadata names the place."""
+    """A passage as a node; its score is the calibrated relevance.
+
+    Its metadata are the filter fields of its document, its tags and its place; a language model sees no ids.
+    """
+    document_id = str(passage.document_id)
+    metadata: dict[str, Any] = {
+        **passage.metadata,
+        "document_id": document_id,
+        "corpus_id": str(passage.corpus_id),
+        "title": passage.title,
+        "file_name": passage.file_name,
+        "source": passage.source,
+        "tags": passage.tags,
+        "place": passage.place,
+        "chunk_index": passage.chunk_index,
+    }
+    if passage.location is not None and passage.location.page is not None:
+        metadata["page_label"] = str(passage.location.page)  # as LlamaIndex's readers of PDF files call it
     return NodeWithScore(
         node=TextNode(
             id_=passage.chunk_id,
             text=passage.text,
             start_char_idx=passage.start,
             end_char_idx=passage.end,
-            metadata={
-                "document_id": str(passage.document_id),
-                "corpus_id": str(passage.corpus_id),
-                "title": passage.title,
-                "file_name": passage.file_name,
-                "source": passage.source,
-                "place": passage.place,
-                "chunk_index": passage.chunk_index,
-            },
+            metadata=metadata,
+            excluded_llm_metadata_keys=list(_IDS),
+            excluded_embed_metadata_keys=list(_IDS),
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document_id)},
         ),
         score=passage.score,
     )
@@ -99,6 +119,19 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
         self._loop = loop
         self._backend = backend
         self._corpus_ids = corpus_ids
+
+    def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """The passages that an answer would be written from."""
+        return ServiceRetriever(self._loop, self._backend, self._corpus_ids).retrieve(query_bundle)
+
+    async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await ServiceRetriever(self._loop, self._backend, self._corpus_ids).aretrieve(query_bundle)
+
+    def synthesize(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(_NOT_OF_OTHERS)
+
+    async def asynthesize(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(_NOT_OF_OTHERS)
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         return self._loop.run(self._ask(query_bundle.query_str))

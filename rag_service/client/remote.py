@@ -10,7 +10,15 @@ import httpx
 import msgspec
 
 from rag_service.api.corpora.schemas import CorpusBody, CorpusList
-from rag_service.api.http.schemas import AnswerBody, IngestBody, PassageBody, SearchBody, SearchRequest
+from rag_service.api.http.schemas import (
+    AnswerBody,
+    CheckBody,
+    CheckRequest,
+    IngestBody,
+    PassageBody,
+    SearchBody,
+    SearchRequest,
+)
 from rag_service.errors import ConfigurationError, InputError, RagError
 
 T = TypeVar("T")
@@ -75,6 +83,9 @@ class RemoteBackend:
         """An answer has the places of its passages, not their texts: these are searched for again."""
         body = await self._request("POST", "/api/v1/query/answer", AnswerBody, json=_as_json(request))
         return body, (await self.search(request)).passages if with_passages and body.sources else []
+
+    async def check(self, request: CheckRequest) -> CheckBody:
+        return await self._request("POST", "/api/v1/check", CheckBody, json=msgspec.to_builtins(request))
 
     async def corpora(self) -> list[CorpusBody]:
         found: list[CorpusBody] = []

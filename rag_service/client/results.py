@@ -8,13 +8,22 @@ from dataclasses import dataclass
 from typing import TypeVar, overload
 from uuid import UUID
 
-from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, SourceBody
+from rag_service.api.http.schemas import (
+    AnswerBody,
+    CheckBody,
+    CitationBody,
+    PassageBody,
+    SentenceBody,
+    SourceBody,
+)
 from rag_service.client.html import answer_html, passages_html, score_names, table_html
-from rag_service.client.proof_words import describe_proof, describe_step
+from rag_service.client.proof_words import SIGNS, describe_proof, describe_step
 
 _SHOWN = 300  # characters of a passage on a terminal
 # In names that users choose, these would steer the terminal of an administrator.
 _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+_UNSHOWN_IN_LINES = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 T = TypeVar("T")
 
@@ -36,6 +45,38 @@ class Items(Sequence[T]):
 
     def __len__(self) -> int:
         return len(self.items)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TextCheck:
+    """What the check makes of a text: `decision`, `sentences` with their status, `citations` with their quotes."""
+
+    body: CheckBody  # everything, as the API sends it
+
+    @property
+    def decision(self) -> str:
+        """can_proceed if every sentence is proved, uncertain, or out_of_scope if the text states nothing."""
+        return self.body.decision
+
+    @property
+    def sentences(self) -> Sequence[SentenceBody]:
+        """Each sentence that states something, with its status."""
+        return self.body.sentences
+
+    @property
+    def citations(self) -> Sequence[CitationBody]:
+        """What was found for the sentences; `mark` counts the passages from 1."""
+        return self.body.citations
+
+    def __repr__(self) -> str:
+        lines = []
+        for sentence in self.body.sentences:
+            lines.append(f"{SIGNS[sentence.status]} {' '.join(sentence.text.split())}")
+            for citation in (self.body.citations[number] for number in sentence.citations):
+                quote = f": “{citation.quote}”" if citation.quote else ""
+                lines.append(f"    [C{citation.mark}] {describe_proof(citation)}{quote}")
+        told = " ".join(reason.text for reason in self.body.reasons)
+        return _UNSHOWN_IN_LINES.sub("\ufffd", "\n".join([*lines, f"{self.body.decision}. {told}".strip()]))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

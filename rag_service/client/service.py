@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag_service.api.corpora.schemas import CorpusBody
-from rag_service.api.http.schemas import SearchRequest
+from rag_service.api.http.schemas import CheckedPassage, CheckRequest, PassageBody, SearchRequest
 from rag_service.client.background_loop import BackgroundLoop
 from rag_service.client.html import table_html
 from rag_service.client.ingesting import ingest_files
-from rag_service.client.results import CitedAnswer, IngestReport, Items, Passages
+from rag_service.client.results import CitedAnswer, IngestReport, Items, Passages, TextCheck
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError
 from rag_service.sources.files import Paths, find_files
@@ -194,6 +194,28 @@ class Service(Searchable):
         request = SearchRequest(query=question, top_k=top_k, similarity_threshold=threshold)
         body, _ = self._loop.run(self._backend.answer(request))
         return CitedAnswer(question=question, body=body)
+
+    def check(
+        self, text: str, passages: Sequence[str | PassageBody], *, question: str = "", language: str | None = None
+    ) -> TextCheck:
+        """Check a text that was written elsewhere, sentence by sentence, as the service's own answers are checked.
+
+        Args:
+            text: with or without marks; `[C1]` names the first passage.
+            passages: texts, or passages that `search` found.
+            question: that the text answers; a judge that can tell says whether it does.
+            language: ISO 639-1 of the text; None: it is detected.
+
+        Raises:
+            InputError: an argument is out of range.
+            NotFoundError: a passage is gone.
+        """
+        given = [
+            CheckedPassage(text=passage) if isinstance(passage, str) else CheckedPassage(chunk_id=passage.chunk_id)
+            for passage in passages
+        ]
+        request = CheckRequest(text=text, passages=given, question=question, language=language)
+        return TextCheck(body=self._loop.run(self._backend.check(request)))
 
     def corpora(self) -> Corpora:
         """The corpora that the caller may see, each with its own retriever and query engine."""

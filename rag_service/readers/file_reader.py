@@ -29,7 +29,7 @@ from rag_service.readers.sandbox import parse_in_sandbox
 TITLE = "title"
 LANGUAGE = "language"  # ISO 639-1, or None
 MEDIA_TYPE = "media_type"
-SPANS = "spans"  # [[start, end, {location}], ...] in characters of the text
+SPANS = "rag_spans"  # [[start, end, {location}], ...] in characters of the text
 LONG_TABLES = "long_tables"  # tuple[EncodedTable, ...] whose rows are too many for the text; only there
 WARNINGS = "warnings"  # what of the file is not in the text
 PROPERTIES = "properties"  # from the file itself: front matter, author, pages without text

@@ -23,9 +23,32 @@ class HttpSettings(SettingGroup):
     openai_sources: bool = Field(
         True, description="List the sources below each answer at `/v1`, for clients that do not show citations."
     )
+    allowed_origins: str = Field(
+        "",
+        description="Origins of other sites whose pages may call the service from a browser (CORS), with a key and"
+        " never with cookies: `https://intranet.example.org,https://wiki.example.org`. Empty: none.",
+    )
     shutdown_seconds: int = Field(
         20, ge=1, description="Seconds that running answers and jobs have to finish at shutdown."
     )
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The allowed origins, as browsers send them."""
+        return frozenset(filter(None, (origin.strip().lower() for origin in self.allowed_origins.split(","))))
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _are_origins(cls, value: str) -> str:
+        for origin in filter(None, map(str.strip, value.split(","))):
+            parts = urlsplit(origin)
+            if (
+                parts.scheme not in ("http", "https")
+                or not parts.hostname
+                or origin != f"{parts.scheme}://{parts.netloc}"
+            ):
+                raise ValueError(f"{origin!r} is no origin such as https://intranet.example.org, without a path")
+        return value
 
 
 class AuthSettings(SettingGroup):

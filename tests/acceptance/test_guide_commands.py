@@ -45,6 +45,7 @@ NOT_RUN = {
     "docker build": "needs Docker",
     "kubectl": "needs a cluster; tests/unit/test_deployment.py checks the manifests",
     "pg_basebackup": "needs a second database machine; tests/integration/replica makes one",
+    "python -m tests.peer_store": "needs a test file of LlamaIndex, which is not in the repository",
     "ray start": "needs a cluster; `python -m tests.soak.ray_cluster` makes one",
     "--ray": "needs a cluster, likewise",
     "pip install 'rag-service[ocr]'": "installs from the package index",

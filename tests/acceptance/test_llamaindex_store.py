@@ -11,13 +11,21 @@ import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import Document, NodeRelationship, RelatedNodeInfo, TextNode, TransformComponent
+from llama_index.core.schema import (
+    Document,
+    MetadataMode,
+    NodeRelationship,
+    RelatedNodeInfo,
+    TextNode,
+    TransformComponent,
+)
 from llama_index.core.vector_stores.types import (
     FilterCondition,
     FilterOperator,
     MetadataFilter,
     MetadataFilters,
     VectorStoreQuery,
+    VectorStoreQueryMode,
 )
 
 from rag_service.domain import Filters, Identity
@@ -27,6 +35,7 @@ from rag_service.ingest.ingestor import Ingestor
 from rag_service.store.corpora import default_corpus
 from rag_service.store.database import Database
 from rag_service.store.documents.chunk_store import ChunkStore
+from rag_service.store.documents.chunks import CORPUS_ID
 from rag_service.store.documents.documents import DocumentInput, read_text
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import DIMENSION, FakeEmbedding
@@ -250,6 +259,48 @@ async def test_nodes_are_filtered_by_their_own_metadata_and_deleted_one_by_one(t
     assert [await two.count(table) for table in ("documents", "data_chunks", "postings")] == [0, 0, 0]
 
 
+async def test_metadata_that_are_called_as_ours_stay_the_users(two: Two) -> None:
+    theirs = {"corpus_id": str(uuid4()), "document_id": "D-7", "chunk_index": 12, "char_start": -1, "spans": [[0, 1]]}
+    await two.store(two.anna).async_add([node("n", "the contract ends in may", two.embedding, **theirs)])
+    [found] = await two.store(two.anna).aget_nodes(["n"])
+    assert {key: found.metadata[key] for key in theirs} == theirs
+    assert "rag_" not in found.get_content(MetadataMode.LLM) + found.get_content(MetadataMode.EMBED)
+    for key in ("corpus_id", "document_id", "chunk_index"):
+        filters = MetadataFilters(filters=[MetadataFilter(key=key, value=theirs[key])])  # type: ignore[arg-type]
+        assert await two.found(two.anna, filters) == ["the contract ends in may"], key
+
+
+async def test_the_store_searches_by_words_by_both_and_for_different_nodes(two: Two) -> None:
+    texts = {
+        "may": "the contract ends in may", "again": "the contract ends in may again",
+        "fox": "a fox sleeps in hall seven", "lease": "the lease of hall seven is renewed in june",
+    }  # fmt: skip
+    nodes = [node(name, text, two.embedding, kind="rent" if name == "lease" else "") for name, text in texts.items()]
+    await two.store(two.anna).async_add(nodes)
+    vector = await two.embedding.aget_query_embedding("the contract ends in may")
+
+    async def ids(question: str, mode: VectorStoreQueryMode, who: Identity = two.anna, **more: Any) -> list[str]:
+        query = VectorStoreQuery(query_str=question, query_embedding=vector, mode=mode, similarity_top_k=2, **more)
+        return (await two.store(who).aquery(query)).ids or []
+
+    rent = MetadataFilters(filters=[MetadataFilter(key="kind", value="rent")])
+    for mode in (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH):
+        assert await ids("where does the fox sleep?", mode) == ["fox"]
+        assert await ids("the seventh hall, hall seven", mode, filters=rent) == ["lease"]
+        assert await ids("is of the", mode) == []
+    assert await ids("fox", VectorStoreQueryMode.HYBRID) == ["may", "again", "fox"]
+    assert await ids("fox", VectorStoreQueryMode.HYBRID, alpha=0.1, hybrid_top_k=1) == ["fox"]
+    assert await ids("", VectorStoreQueryMode.MMR, mmr_threshold=1) == ["may", "again"]
+    assert (await ids("", VectorStoreQueryMode.MMR, mmr_threshold=0.1))[1] not in ("may", "again")
+    assert await ids("fox", VectorStoreQueryMode.HYBRID, two.ben) == []
+    with pytest.raises(InputError, match="needs a query_str"):
+        await ids("", VectorStoreQueryMode.HYBRID)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        await ids("", VectorStoreQueryMode.MMR, mmr_threshold=7)
+    with pytest.raises(InputError, match="mode 'svm'"):
+        await ids("fox", VectorStoreQueryMode.SVM)
+
+
 async def test_what_cannot_be_stored_is_refused_and_leaves_nothing(two: Two) -> None:
     store = two.store(two.anna)
     with pytest.raises(InputError, match="needs an embedding of 384"):
@@ -260,7 +311,7 @@ async def test_what_cannot_be_stored_is_refused_and_leaves_nothing(two: Two) -> 
     async with two.database.transaction(two.anna) as connection:
         hers = await default_corpus(connection, two.anna, index_name="general")
     with pytest.raises(NotFoundError, match="no corpus"):
-        await two.store(two.ben).async_add([node("n", "planted", two.embedding, corpus_id=str(hers.id))])
+        await two.store(two.ben).async_add([node("n", "planted", two.embedding, **{CORPUS_ID: str(hers.id)})])
     with pytest.raises(InputError, match="asynchronous methods"):
         store.add([node("n", "x", two.embedding)])
     hostile = "The contract \0 ends \ud800 in {May} %(x)s '; DROP TABLE rag.documents; --"

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from uuid import UUID
 
+import click
+import msgspec
 import pytest
 from click.testing import CliRunner
 
-from rag_service.cli import main
+from rag_service.api.http.schemas import AnswerBody, ConfidenceBody, GuardrailsBody, TimingsBody
+from rag_service.cli import LATER, main
+from rag_service.cli.asking import ask_server, forget_server, note_server
+from rag_service.settings import load_settings
+
+ANSWER = AnswerBody(
+    answer_id=UUID(int=1), answer="A loan lasts five years.", decision="uncertain", reasons=[], confidence=0.5,
+    confidence_parts=ConfidenceBody(mean_relevance=0.5, mean_rerank=None, critical_boost=False), sources=[],
+    context_used=[], citations=[], unmarked_sentences=0, withheld_sentences=0, flagged=[], guardrails=GuardrailsBody(),
+    language="en", model="fixed", latency_ms=1, timings=TimingsBody(), steps=[], prompt_tokens=0, completion_tokens=0,
+)  # fmt: skip
 
 
 def invoke(*arguments: str, **variables: str) -> tuple[int, str]:
@@ -22,6 +39,78 @@ def invoke(*arguments: str, **variables: str) -> tuple[int, str]:
 def test_the_package_runs_as_a_module() -> None:
     outcome = subprocess.run([sys.executable, "-m", "rag_service", "--version"], capture_output=True, text=True)
     assert outcome.stdout.startswith("rag-service, version ")
+
+
+def test_the_help_loads_no_library_of_the_service() -> None:
+    code = """
+import sys
+from rag_service.cli import main
+main(["--help"], standalone_mode=False)
+print(sorted({"llama_index", "psycopg", "numpy", "litestar", "sqlalchemy", "rich"} & set(sys.modules)))
+"""
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "Ask a question and print the answer" in outcome.stdout, outcome.stderr
+    assert outcome.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_help_says_of_each_command_what_its_own_help_says() -> None:
+    context = click.Context(main)
+    for name, (_, _, said) in LATER.items():
+        command = main.get_command(context, name)
+        assert command is not None and command.get_short_help_str(1000) == said
+
+
+class _FixedAnswer(BaseHTTPRequestHandler):
+    """A service that gives one answer, or the problem of a blank question."""
+
+    body = msgspec.json.encode(ANSWER)
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["query"]
+        refused = asked == "refused"
+        self.send_response(400 if refused else 200)
+        self.end_headers()
+        self.wfile.write(b'{"detail": "Not this one."}' if refused else self.body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _FixedAnswer) as serving:
+        threading.Thread(target=serving.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+
+
+def test_ask_is_answered_by_the_server_that_runs_with_the_same_settings(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAG_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("RAG_FIT_RELEVANCE", raising=False)  # as `invoke` does
+    note_server(load_settings(port=1), server)
+    code, said = invoke("ask", "How long is a loan?")
+    assert code == 0, said
+    assert ANSWER.answer in " ".join(said.split()) and "Q: How long is a loan?" in said
+    assert invoke("ask", "refused") == (1, "Error: Not this one.\n")
+    assert ask_server(load_settings(topk_default=3), "How long is a loan?") is None
+    assert ask_server(load_settings(auth="required"), "How long is a loan?") is None
+    forget_server(load_settings(), "http://127.0.0.1:1")  # another server's end
+    assert ask_server(load_settings(), "How long is a loan?") is not None
+    forget_server(load_settings(), server)
+    assert ask_server(load_settings(), "How long is a loan?") is None
+
+
+@pytest.mark.parametrize("noted", ["", "{}", '{"address": "nowhere", "settings": "x"}'])
+def test_ask_goes_on_alone_where_no_server_answers(noted: str, tmp_path: Path) -> None:
+    settings = load_settings(data_dir=tmp_path)
+    (tmp_path / "server.json").write_text(noted, "utf-8")
+    assert ask_server(settings, "How long is a loan?") is None
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    note_server(settings, address)
+    assert ask_server(settings, "How long is a loan?") is None
 
 
 def test_check_passes_the_shipped_files() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import kubernetes_validate
 import pytest
 import yaml
@@ -106,7 +107,7 @@ def test_the_compose_file_starts_with_nothing_set_but_what_it_demands(
 
 def test_compose_commands_exist(checkout: Path) -> None:
     ours = [service["command"][0] for service in compose_services(checkout).values() if service.get("build")]
-    assert set(ours) <= set(main.commands)
+    assert set(ours) <= set(main.list_commands(click.Context(main)))
 
 
 def test_every_image_has_a_version(checkout: Path) -> None:
@@ -174,7 +175,9 @@ def test_the_manifests_start_the_service_as_an_ordinary_user(checkout: Path, mon
     for setting, value in found[[resource["kind"] for resource in found].index("ConfigMap")]["data"].items():
         monkeypatch.setenv(setting, value)
     assert load_settings().http.shutdown_seconds < pod["terminationGracePeriodSeconds"]
-    assert {container["args"][0] for container in pod["initContainers"] + pod["containers"]} <= set(main.commands)
+    assert {container["args"][0] for container in pod["initContainers"] + pod["containers"]} <= set(
+        main.list_commands(click.Context(main))
+    )
 
 
 # -- lock

@@ -82,6 +82,25 @@ class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", fo
     ] = None
 
 
+class CheckedPassage(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A passage to check against: a text, or a stored one by its id."""
+
+    text: Annotated[str, Meta(max_length=50_000)] | None = None
+    title: Annotated[Text, Meta(description="Of the document that the text is from; its words are context.")] = ""
+    chunk_id: Annotated[Text | None, Meta(description="`chunkId` of a source, passage or citation.")] = None
+
+
+class CheckRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A text and what it is to be checked against."""
+
+    text: Annotated[str, Meta(max_length=200_000, description="With or without marks; [C1] names the first passage.")]
+    passages: Annotated[list[CheckedPassage], Meta(min_length=1, max_length=200)]
+    question: Annotated[
+        str, Meta(max_length=4000, description="That the text answers; a judge that can tell says whether it does.")
+    ] = ""
+    language: Annotated[str | None, Meta(description="ISO 639-1 of the text; null: it is detected.")] = None
+
+
 class IngestRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A text to store as a document of the default corpus."""
 
@@ -328,6 +347,39 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
         list[RelatedBody],
         Meta(description="If nothing was found, at most three of the nearest passages. They are not proof."),
     ] = []
+
+
+class SentenceBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A sentence that states something."""
+
+    start: Annotated[int, Meta(description="First character in the text.")]
+    end: int
+    text: str
+    status: Annotated[
+        str,
+        Meta(
+            description="verified, unchecked, contradicted, misattributed or not_found: the best of its citations; of "
+            "several claims in one sentence, the worst."
+        ),
+    ]
+    citations: Annotated[list[int], Meta(description="Positions in `citations`, from 0; empty if nothing was found.")]
+
+
+class CheckBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What the check makes of a text."""
+
+    decision: Annotated[
+        str, Meta(description="can_proceed (every sentence is proved), uncertain, or out_of_scope (it states nothing).")
+    ]
+    reasons: Annotated[list[ReasonBody], Meta(description="Why it is not can_proceed; else empty.")]
+    sentences: list[SentenceBody]
+    citations: Annotated[
+        list[CitationBody],
+        Meta(description="`mark` counts the passages from 1; `start` and `end` are places in a given text."),
+    ]
+    flagged: Annotated[list[FlaggedBody], Meta(description="Sentences that are not proved.")]
+    language: str
+    latency_ms: float
 
 
 class IngestBody(Struct, kw_only=True, frozen=True, rename="camel"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from litestar import Request
 from litestar.di import NamedDependency, Provide
@@ -16,6 +16,7 @@ from rag_service.observability.metrics import Channel
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
+    from rag_service.answering.checking import CheckedText, GivenPassage
     from rag_service.answering.tools.toolbox import Tools
     from rag_service.fitting.background import RelevanceReport
     from rag_service.fitting.examination import JudgeReport
@@ -34,6 +35,20 @@ class Probe:
     missed: bool = True  # whether something does not work, or not as well, while it is down
 
 
+class CheckText(Protocol):
+    """Checks a text against passages, such as `TextChecker.check`."""
+
+    async def __call__(
+        self,
+        text: str,
+        passages: Sequence[GivenPassage | str],
+        identity: Identity,
+        *,
+        question: str = "",
+        language: str | None = None,
+    ) -> CheckedText: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Services:
     """Everything that a request can ask for."""
@@ -44,6 +59,7 @@ class Services:
     ingest: Callable[[DocumentInput, Identity], Awaitable[Ingested]]  # into the default corpus
     probes: Mapping[str, Probe]  # name of a dependency → how to ask it
     authenticate: Callable[[Mapping[str, str]], Awaitable[Identity]]  # request headers → who it is
+    check: CheckText | None = None  # a text that was written elsewhere; None: not here
     tools: Tools | None = None  # over the documents; None: there is no database
     relevance: Callable[[], RelevanceReport] | None = None  # what is known of the embedding model; None: there is none
     judge: Callable[[], JudgeReport | None] = lambda: None  # what is known of the judge; None: there is none

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from rag_service.api.check import check_text
 from rag_service.api.http.bodies import decode
 from rag_service.api.http.events import collect, wire_events
 from rag_service.api.http.presenters import present_search
@@ -18,6 +19,8 @@ from rag_service.api.http.problems import FieldError, InvalidRequestError, Probl
 from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import (
     AnswerBody,
+    CheckBody,
+    CheckRequest,
     CorpusFilter,
     DocumentFilter,
     FieldFilter,
@@ -92,6 +95,14 @@ async def answer_question(services: Services, arguments: Mapping[str, Any], iden
     return describe_answer(outcome), outcome
 
 
+async def check_answer(services: Services, arguments: Mapping[str, Any], identity: Identity) -> Reply:
+    """Verdicts on a text that was written elsewhere."""
+    body = await isolated(
+        check_text(services.check, decode(msgspec.json.encode(arguments), CheckRequest, name="arguments"), identity)
+    )
+    return describe_check(body), body
+
+
 TOOLS: Mapping[str, ToolSpec] = {
     tool.name: tool
     for tool in (
@@ -114,6 +125,17 @@ TOOLS: Mapping[str, ToolSpec] = {
             arguments=AnswerArguments,
             result=AnswerBody,
             call=answer_question,
+        ),
+        ToolSpec(
+            name="check_answer",
+            title="Check a text against passages",
+            description="Check a text, such as an answer that you wrote, sentence by sentence against passages: texts, "
+            "or passages of search_knowledge by their chunkId. Sentences may carry marks such as [C1], which name the "
+            "first passage. Each sentence gets a status: verified, unchecked, contradicted (and why), misattributed or "
+            "not_found.",
+            arguments=CheckRequest,
+            result=CheckBody,
+            call=check_answer,
         ),
         *DOCUMENT_TOOLS,
     )
@@ -142,6 +164,18 @@ def describe_answer(body: AnswerBody) -> str:
                 filter(None, (citation.status, citation.method, citation.judge, citation.reason, citation.formula))
             )
             lines.append(f"[C{citation.mark}] {shown}: {citation.place}: “{citation.quote}”")
+    return "\n".join(lines)
+
+
+def describe_check(body: CheckBody) -> str:
+    """Verdicts as a model reads them."""
+    lines = [f"Decision: {body.decision}. {' '.join(reason.text for reason in body.reasons)}".strip()]
+    for sentence in body.sentences:
+        lines.append(f"{sentence.status}: {sentence.text.strip()}")
+        lines += [
+            f"  passage {found.mark}: {found.reason or found.method or ''} “{found.quote or ''}”"
+            for found in map(body.citations.__getitem__, sentence.citations)
+        ]
     return "\n".join(lines)
 
 

@@ -95,7 +95,7 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         has_struck = has_struck or found
         cells_left -= sum(len(row.cells) for row in rows)
         title = one_line(str(sheet.title))
-        path = sheet._worksheet_path
+        path = sheet._worksheet_path  # type: ignore[attr-defined]  # of a read-only sheet
         remarks = [*_read_comments(archive, path, name), *_read_drawings(archive, path, title, name, pictures)]
         sheets.append(_Sheet(title=title, rows=rows, remarks=remarks))
     for title, path in _chart_sheets(archive, name):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 from uuid import UUID
@@ -27,12 +28,12 @@ from rag_service.domain import Identity
 from rag_service.errors import ConflictError, InputError
 from rag_service.indices import IndexDefinition
 from rag_service.store.corpora import find_default_corpus
-from rag_service.store.database import Connection, Database, HalfVector
+from rag_service.store.database import Connection, Database
 from rag_service.store.documents.chunks import delete_chunks, read_nodes, write_chunks
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.documents.external_nodes import store_nodes
+from rag_service.store.documents.node_search import READABLE, find_chunks
 from rag_service.store.search.conditions import tree_sql
-from rag_service.store.search.dense import search_dense
 from rag_service.store.search.metadata_filters import read_metadata_filters
 from rag_service.unpicklable import Unpicklable
 
@@ -43,12 +44,6 @@ NodeWriter = Callable[[Connection, Sequence[BaseNode]], Awaitable[None]]
 _Result = TypeVar("_Result")
 _Parameters = ParamSpec("_Parameters")
 _Method = Callable[_Parameters, Coroutine[Any, Any, _Result]]
-
-# What a caller may search: nothing expired, nothing deactivated. Row-level security does the rest.
-_READABLE = (
-    "data_chunks c JOIN documents d ON d.id = c.document_id JOIN corpora r ON r.id = d.corpus_id"
-    " WHERE r.active AND (d.expires_at IS NULL OR d.expires_at > now())"
-)
 
 
 def _on_database_loop(method: _Method[_Parameters, _Result]) -> _Method[_Parameters, _Result]:
@@ -164,14 +159,14 @@ class ChunkStore(Unpicklable, PGVectorStore):
     ) -> None:
         """Delete nodes by id, by filter, or those that satisfy both; a document without nodes is deleted, too.
 
-        Raises InputError if neither is given.
+        Without ids and filter, nothing is deleted, as in PGVectorStore.
         """
-        if node_ids is None and filters is None:
-            raise InputError("Name the nodes to delete, or a filter.")
+        if not node_ids and filters is None:
+            return
         async with self._database.transaction(self._identity) as connection:
             where, parameters = self._conditions(node_ids, filters)
             cursor = await connection.execute(
-                f"SELECT c.document_id, array_agg(c.node_id) FROM {_READABLE} AND {where} GROUP BY c.document_id",  # noqa: S608 - fixed text
+                f"SELECT c.document_id, array_agg(c.node_id) FROM {READABLE} AND {where} GROUP BY c.document_id",  # noqa: S608 - fixed text
                 parameters,
                 prepare=False,
             )
@@ -179,44 +174,40 @@ class ChunkStore(Unpicklable, PGVectorStore):
                 await _rewrite_without(connection, document_id, gone)
 
     @_on_database_loop
-    async def aquery(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
-        """Dense search by cosine over everything that the identity may read.
+    async def aquery(self, query: VectorStoreQuery, **options: Any) -> VectorStoreQueryResult:
+        """Search everything that the identity may read, in one of the modes of PGVectorStore (`find_chunks`).
 
-        A query with filters or document ids compares all chunks that satisfy them, without the vector index: exact, but
-        slow where they leave tens of thousands. `node_ids` are ignored, as in PGVectorStore: `VectorStoreIndex` fills
-        them with the nodes that it also keeps itself (index and image nodes), while all are to be searched.
+        `options` are `mmr_threshold`, `mmr_prefetch_factor` and `mmr_prefetch_k` of mode `mmr`. A query with filters or
+        document ids compares all chunks that satisfy them, without the vector index: exact, but slow where they leave
+        tens of thousands. `node_ids` are ignored, as in PGVectorStore: `VectorStoreIndex` fills them with the nodes
+        that it also keeps itself (index and image nodes), while all are to be searched.
 
-        Raises InputError if the query has no embedding, another mode, or an unsupported filter, and SearchTimeoutError
-        if the search takes too long.
+        Raises InputError if the query lacks what its mode needs, has another mode, or an unsupported filter, and
+        SearchTimeoutError if the search takes too long.
         """
-        if query.query_embedding is None or query.mode is not VectorStoreQueryMode.DEFAULT:
-            raise InputError("The store only supports vector search; use the retriever for hybrid search.")
+        candidates = query.similarity_top_k
+        if query.mode is VectorStoreQueryMode.MMR:
+            try:
+                candidates, threshold = self._prepare_mmr_query(query, **options)
+            except ValueError as error:
+                raise InputError(f"{error}.") from error
+            query = replace(query, mmr_threshold=threshold)
+        where = None
+        if query.filters is not None or query.doc_ids is not None:
+            condition, parameters = self._conditions(None, query.filters)
+            if query.doc_ids is not None:
+                condition += " AND (d.name = ANY(%(documents)s) OR d.id::text = ANY(%(documents)s))"
+                parameters["documents"] = query.doc_ids
+            where = condition, parameters
         async with self._database.transaction(self._identity, limited=True) as connection:
-            if query.filters is None and query.doc_ids is None:
-                hits = await search_dense(connection, query.query_embedding, limit=query.similarity_top_k)
-            else:
-                hits = await self._search_filtered(connection, query)
+            hits = await find_chunks(connection, query, where, rules=self._index.query, candidates=candidates)
             rows = await read_nodes(connection, "id = ANY(%(ids)s)", {"ids": [chunk_id for chunk_id, _ in hits]})
-        found = [(rows[chunk_id], cosine) for chunk_id, cosine in hits if chunk_id in rows]
+        found = [(rows[chunk_id], score) for chunk_id, score in hits if chunk_id in rows]
         return VectorStoreQueryResult(
             nodes=[node for node, _ in found],
-            similarities=[cosine for _, cosine in found],
+            similarities=[score for _, score in found],
             ids=[node.node_id for node, _ in found],
         )
-
-    async def _search_filtered(self, connection: Connection, query: VectorStoreQuery) -> list[tuple[int, float]]:
-        where, parameters = self._conditions(None, query.filters)
-        if query.doc_ids is not None:
-            where += " AND (d.name = ANY(%(documents)s) OR d.id::text = ANY(%(documents)s))"
-            parameters["documents"] = query.doc_ids
-        cursor = await connection.execute(
-            f"""WITH found AS MATERIALIZED (SELECT c.id, c.embedding FROM {_READABLE} AND {where})
-                SELECT id, 1 - (embedding <=> %(vector)s::halfvec) FROM found
-                ORDER BY embedding <=> %(vector)s::halfvec, id LIMIT %(limit)s""",  # noqa: S608 - fixed text
-            parameters | {"vector": HalfVector(query.query_embedding or ()), "limit": query.similarity_top_k},
-            prepare=False,
-        )
-        return await cursor.fetchall()
 
     @_on_database_loop
     async def aget_nodes(
@@ -227,7 +218,7 @@ class ChunkStore(Unpicklable, PGVectorStore):
             raise InputError("Name the nodes to read, or a filter.")
         async with self._database.transaction(self._identity, limited=True) as connection:
             where, parameters = self._conditions(node_ids, filters)
-            statement = f"SELECT c.id FROM {_READABLE} AND {where}"  # noqa: S608 - fixed text
+            statement = f"SELECT c.id FROM {READABLE} AND {where}"  # noqa: S608 - fixed text
             cursor = await connection.execute(statement, parameters, prepare=False)
             ids = [row[0] for row in await cursor.fetchall()]
             return list((await read_nodes(connection, "id = ANY(%(ids)s)", {"ids": ids})).values())
@@ -244,8 +235,8 @@ class ChunkStore(Unpicklable, PGVectorStore):
     def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any) -> None:
         self._wait(self.adelete_nodes(node_ids, filters))
 
-    def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
-        return self._wait(self.aquery(query))
+    def query(self, query: VectorStoreQuery, **options: Any) -> VectorStoreQueryResult:
+        return self._wait(self.aquery(query, **options))
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
         return self._wait(self.aget_nodes(node_ids, filters))

@@ -20,15 +20,15 @@ from rag_service.store.database import Connection
 from rag_service.store.rows import fetch_value
 from rag_service.store.search.postings import insert_postings, pack
 
-# Keys of a node's metadata that have a column of their own.
-CORPUS_ID = "corpus_id"
-DOCUMENT_ID = "document_id"
-CHUNK_INDEX = "chunk_index"
+# Keys of a node's metadata that have a column of their own. Users have a `corpus_id`, too: ours have a prefix.
+CORPUS_ID = "rag_corpus_id"
+DOCUMENT_ID = "rag_document_id"
+CHUNK_INDEX = "rag_chunk_index"
+CHAR_START = "rag_char_start"
+CHAR_END = "rag_char_end"
 CHUNK_TYPE = "chunk_type"
-CHAR_START = "char_start"
-CHAR_END = "char_end"
 LANGUAGE = "language"
-SPANS = "spans"  # [[start, end, {location}], ...] in document offsets
+SPANS = "rag_spans"  # [[start, end, {location}], ...] in document offsets
 REQUIRED_KEYS = (CORPUS_ID, DOCUMENT_ID, CHUNK_INDEX, CHAR_START, CHAR_END)
 
 
@@ -73,13 +73,16 @@ async def read_nodes(
     """
     vector = "embedding::vector::real[]" if with_vectors else "NULL"
     cursor = await connection.execute(
-        f"SELECT id, text, metadata_, spans, {vector} FROM data_chunks WHERE {where} ORDER BY document_id, chunk_index",  # noqa: S608 - fixed text
+        f"""SELECT id, text, metadata_, spans, {vector},
+                   corpus_id::text, document_id::text, chunk_index, char_start, char_end
+            FROM data_chunks WHERE {where} ORDER BY document_id, chunk_index""",  # noqa: S608 - fixed text
         parameters,
     )
     nodes = {}
-    for chunk_id, text, metadata, spans, embedding in await cursor.fetchall():
+    for chunk_id, text, metadata, spans, embedding, *columns in await cursor.fetchall():
         node = metadata_dict_to_node(metadata)
         node.set_content(text)
+        node.metadata |= dict(zip(REQUIRED_KEYS, columns, strict=True))
         if with_vectors:
             node.metadata[SPANS], node.embedding = spans, embedding
         nodes[chunk_id] = node
@@ -135,9 +138,9 @@ def _json(value: Any) -> str:
 
 
 def _serialise(node: BaseNode) -> dict[str, Any]:
-    """The node as LlamaIndex stores it, less its places, which have a column of their own."""
+    """The node as LlamaIndex stores it, less what has a column of its own."""
     lean = node.model_copy()
-    lean.metadata = {key: value for key, value in node.metadata.items() if key != SPANS}
+    lean.metadata = {key: value for key, value in node.metadata.items() if key not in (SPANS, *REQUIRED_KEYS)}
     serialised: dict[str, Any] = node_to_metadata_dict(lean, remove_text=True, flat_metadata=False)
     return serialised
 

@@ -39,7 +39,7 @@ from tests.unit.api.samples import (
 
 ROOT = Path(__file__).parents[3]
 PLACE = "production.xlsx, sheet Stocks, cell C12"
-TOOLS = ["search_knowledge", "answer_question", "search", "fetch", "read", "compute"]
+TOOLS = ["search_knowledge", "answer_question", "check_answer", "search", "fetch", "read", "compute"]
 
 Connect = Callable[[str], AbstractAsyncContextManager[Client]]  # a person's name → a client
 Check = Callable[[Connect], Awaitable[None]]

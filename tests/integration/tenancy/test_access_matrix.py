@@ -97,6 +97,7 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("POST", f"{API}/query"): ask(SEARCH),
     ("POST", f"{API}/query/answer"): ask(SEARCH),
     ("POST", f"{API}/query/answer/stream"): ask(SEARCH),
+    ("POST", f"{API}/check"): ask({"text": QUESTION, "passages": [{"text": QUESTION}]}, shows=False),
     ("POST", f"{API}/required-data"): advise(),
     ("POST", f"{API}/generate-response"): advise(),
     ("POST", "/api/ingest"): write(201, 201, 201, {"text": "x"}),

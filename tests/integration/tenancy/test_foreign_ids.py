@@ -17,13 +17,14 @@ import pytest
 from rag_service.store.accounts.agents import AgentSpec, create_agent
 from tests.integration.tenancy.conftest import ADMIN, Street
 from tests.integration.tenancy.web import client_of
-from tests.integration.tenancy.world import CANARY, QUESTION, World, make_world
+from tests.integration.tenancy.world import CANARY, QUESTION, TEXT, World, make_world
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Request = tuple[str, str, Mapping[str, Any] | None]  # method, path, body
 Make = Callable[[World], Request]
 
+NAMING = ("corpusIds", "documentIds", "chunkId", "projectId", "conversationId")  # what must be there
 ANSWERING = ("/api/v1/query", "/api/v1/query/answer", "/api/v1/query/answer/stream")
 MESSAGES = [{"role": "user", "content": QUESTION}]
 
@@ -79,6 +80,9 @@ REQUESTS: Mapping[str, Make] = {
     "a file named in the question": lambda world: (
         "POST", "/api/v1/query", {"query": f"{QUESTION} See {world.file_name}.", "similarityThreshold": 0},
     ),
+    "check chunkId": lambda world: (
+        "POST", "/api/v1/check", {"text": TEXT, "passages": [{"chunkId": str(world.ids["chunk_id"])}]},
+    ),
     "chat projectId": chat(projectId="project_id"),
     "chat conversationId": chat(conversationId="conversation_id"),
     "answer conversationId": search(
@@ -111,7 +115,10 @@ async def test_another_users_object_is_not_found_or_gives_nothing(
     assert CANARY in found.text.replace(world.file_name, ""), "the owner finds nothing: this proves nothing"
     for caller in ("stranger", "admin"):
         reply = await send(street, world, caller, request)
-        if name.split()[-1] in ("corpusIds", "documentIds", "projectId", "conversationId") and request[0] == "POST":
+        if (
+            name.split()[-1] in ("corpusIds", "documentIds", "chunkId", "projectId", "conversationId")
+            and request[0] == "POST"
+        ):
             assert _is_not_found(reply), (caller, reply.text)
         assert reply.status_code in (200, 404), (caller, reply.text)
         assert CANARY not in reply.text.replace(world.file_name, ""), caller

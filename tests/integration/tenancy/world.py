@@ -20,6 +20,7 @@ from rag_service.store.corpora import Corpus
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.sources import add_source
 from rag_service.store.documents.uploads import Upload, claim_upload
+from rag_service.store.rows import fetch_value
 from tests.integration.tenancy.conftest import ADMIN, ADVICE_INDEX, House
 from tests.integration.tenancy.web import SECRET, new_key
 
@@ -58,7 +59,7 @@ class World:
     """Objects of an owner, and credentials of everybody."""
 
     owner: Identity
-    ids: Mapping[str, UUID]
+    ids: Mapping[str, Any]  # UUIDs, but for `chunk_id`
     file_name: str
     source: str
     tag: str
@@ -85,7 +86,11 @@ async def make_world(house: House) -> World:
     upload = await _index(house, owner, corpus, document)
     articles = await house.corpus(owner, f"{CANARY} articles", index_name=ADVICE_INDEX)
     await _index(house, owner, articles, DocumentInput(data=ARTICLE.encode(), file_name="article.md"))
+    async with house.database.transaction(owner) as connection:
+        query = "SELECT node_id FROM data_chunks WHERE document_id = %s"
+        chunk_id = await fetch_value(connection, query, [upload.document_id])
     ids = await _make_objects(house, owner, corpus, mark) | {
+        "chunk_id": chunk_id,
         "corpus_id": corpus.id,
         "articles_id": articles.id,
         "document_id": upload.document_id,

@@ -14,6 +14,7 @@ from rag_service.ingest.chunker import Chunker
 from rag_service.language.words import count_tokens
 from rag_service.readers.file_reader import to_document
 from rag_service.readers.parse import parse
+from rag_service.store.documents.chunks import CHAR_END, CHAR_START, SPANS
 
 
 def chunk(text: str, spans: list[Span] | None = None, *, title: str = "", **definition: object) -> list[BaseNode]:
@@ -33,14 +34,14 @@ TEXT = st.text(alphabet=st.sampled_from("abc de.\n ñé¿?|"), max_size=3000)
 @given(TEXT)
 def test_every_chunk_is_the_slice_its_offsets_say(text: str) -> None:
     for node in chunk(text, chunk_tokens=60, chunk_overlap=15):
-        assert node.get_content(MetadataMode.NONE) == text[node.metadata["char_start"] : node.metadata["char_end"]]
+        assert node.get_content(MetadataMode.NONE) == text[node.metadata[CHAR_START] : node.metadata[CHAR_END]]
 
 
 @given(TEXT)
 def test_no_word_of_the_text_is_lost(text: str) -> None:
     covered = [False] * len(text)
     for node in chunk(text, chunk_tokens=60, chunk_overlap=15):
-        start, end = node.metadata["char_start"], node.metadata["char_end"]
+        start, end = node.metadata[CHAR_START], node.metadata[CHAR_END]
         covered[start:end] = [True] * (end - start)
     assert all(covered[position] or character.isspace() for position, character in enumerate(text))
 
@@ -51,7 +52,7 @@ def test_chunks_keep_to_their_size_and_overlap() -> None:
     sizes = [count_tokens(node.get_content(MetadataMode.NONE)) for node in nodes]
     assert max(sizes) <= 200 + 2 * len(sentences) // len(nodes)  # blank lines between paragraphs come on top
     for first, second in pairwise(nodes):
-        shared = first.metadata["char_end"] - second.metadata["char_start"]
+        shared = first.metadata[CHAR_END] - second.metadata[CHAR_START]
         assert 0 < shared < 40 * 8
 
 
@@ -117,7 +118,7 @@ def test_a_chunk_keeps_the_places_of_what_it_holds() -> None:
         Span(start=12, end=23, location=Location(page=2)),
     ]
     (node,) = chunk(text, spans)
-    assert [span[2]["page"] for span in node.metadata["spans"]] == [1, 2]
+    assert [span[2]["page"] for span in node.metadata[SPANS]] == [1, 2]
 
 
 def test_a_document_without_text_has_no_chunks() -> None:

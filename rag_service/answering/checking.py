@@ -1,0 +1,214 @@
+"""Checks a text that was written elsewhere against passages, as our own answers are checked.
+
+A sentence with marks is compared with the passages that they name. One without is compared with those that share most
+words with it, and gets the best that one of them gives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+from rag_service.answering.checked_answer import CheckedAnswer
+from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.judged import judge_answer
+from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
+from rag_service.answering.prompt.templates import Prompts
+from rag_service.answering.proof.claims import strip_marks
+from rag_service.answering.proof.verify import CitationStream, CitedClaim, SentenceOffsets, Verification, flag_sentences
+from rag_service.domain import (
+    AnswersQuestion,
+    Chunk,
+    Citation,
+    CitationStatus,
+    Decision,
+    DocumentRef,
+    Hit,
+    Identity,
+    Reason,
+    Scores,
+)
+from rag_service.errors import NotFoundError
+from rag_service.language.detection import detect_language
+from rag_service.language.words import words
+from rag_service.models.judge.judges import WatchedJudge
+from rag_service.store.database import Database
+from rag_service.store.documents.node_search import READABLE
+from rag_service.store.search.passages import read_chunk_rows, to_chunks
+
+_COMPARED = 10  # passages that a sentence without a mark is compared with
+_NOWHERE = UUID(int=0)  # document and corpus of a passage that the caller gives
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenPassage:
+    """A passage of the caller's."""
+
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedText:
+    """What the check makes of a text. Offsets count its characters."""
+
+    text: str
+    language: str
+    citations: tuple[Citation, ...]  # in the order of the sentences, `mark` counts the passages from 1
+    claims: tuple[CitedClaim, ...]  # with what was found for each
+    unmarked: tuple[SentenceOffsets, ...]  # sentences that no passage has anything for
+    flagged: tuple[SentenceOffsets, ...]  # sentences that are not proved
+    decision: Decision
+    reasons: tuple[Reason, ...]
+    passages: tuple[Hit, ...]
+
+
+class TextChecker:
+    """Checks texts, with the judge if there is one, and with stored passages if there is a database."""
+
+    def __init__(self, prompts: Prompts, judge: WatchedJudge | None, database: Database | None):
+        self._prompts = prompts
+        self._judge = judge
+        self._database = database
+
+    async def check(
+        self,
+        text: str,
+        passages: Sequence[GivenPassage | str],
+        identity: Identity,
+        *,
+        question: str = "",
+        language: str | None = None,
+    ) -> CheckedText:
+        """Check a text.
+
+        Args:
+            text: with or without marks; `[C1]` names the first passage.
+            passages: texts, and ids of stored ones.
+            identity: whose stored passages these are.
+            question: that the text answers; a judge that can tell says whether it does.
+            language: ISO 639-1 of the text; None: it is detected.
+
+        Raises NotFoundError if the identity may not read a passage, or there is none.
+        """
+        hits = await self._find(passages, identity)
+        language = language or detect_language(text) or "en"
+        checked = await asyncio.to_thread(check_text, text, hits, language)
+        answers: AnswersQuestion | None = None
+        if self._judge is not None and self._judge.is_used:
+            checked, answers = await judge_answer(self._judge, checked, hits, question=question, language=language)
+        doubts = find_doubts(
+            {
+                Doubt.NOT_ANSWERED: not checked.claims and not checked.unmarked,
+                Doubt.CONTRADICTED: checked.refuted > 0,
+                Doubt.UNPROVED: bool(checked.flagged),
+                Doubt.JUDGED_PARTIAL: answers is AnswersQuestion.PARTLY,
+                Doubt.JUDGED_OTHER: answers is AnswersQuestion.OTHER,
+            }
+        )
+        return CheckedText(
+            text=text,
+            language=language,
+            citations=checked.citations,
+            claims=checked.claims,
+            unmarked=checked.unmarked,
+            flagged=checked.flagged,
+            decision=decide(doubts),
+            reasons=make_reasons(doubts, self._prompts.messages, language),
+            passages=tuple(hits),
+        )
+
+    async def _find(self, passages: Sequence[GivenPassage | str], identity: Identity) -> list[Hit]:
+        asked = [passage for passage in passages if isinstance(passage, str)]
+        stored = await self._read(asked, identity) if asked else {}
+        if unknown := [chunk_id for chunk_id in asked if chunk_id not in stored]:
+            raise NotFoundError(f"There is no passage {unknown[0]!r} that can be read.", field="passages")
+        chunks = [
+            stored[passage] if isinstance(passage, str) else _make_chunk(number, passage)
+            for number, passage in enumerate(passages, start=1)
+        ]
+        return [Hit(chunk=chunk, scores=Scores(relevance=1.0)) for chunk in chunks]
+
+    async def _read(self, ids: Sequence[str], identity: Identity) -> dict[str, Chunk]:
+        if self._database is None:
+            return {}
+        async with self._database.transaction(identity) as connection:
+            cursor = await connection.execute(
+                f"SELECT c.id FROM {READABLE} AND c.node_id = ANY(%s)",  # noqa: S608 - fixed text
+                [[chunk_id.replace("\0", "") for chunk_id in ids]],
+            )
+            rows = await read_chunk_rows(connection, [row[0] for row in await cursor.fetchall()])
+        return {chunk.id: chunk for chunk in to_chunks(rows).values()}
+
+
+def check_text(text: str, passages: Sequence[Hit], language: str | None) -> CheckedAnswer:
+    """A text, checked without a judge: its marked sentences as those of an answer, the others as described above."""
+    marked = _verify(text, passages, language)
+    citations: list[Citation] = []
+    claims: list[CitedClaim] = []
+    unmarked: list[SentenceOffsets] = []
+    found = [
+        (claim.sentence, claim.text, [marked.citations[number] for number in claim.citations])
+        for claim in marked.claims
+    ]
+    vocabularies = [frozenset(words(hit.chunk.text)) for hit in passages] if marked.unmarked else []
+    for start, end in marked.unmarked:
+        best = _find_source(text[start:end], passages, vocabularies, language)
+        if best is None:
+            unmarked.append((start, end))
+        else:
+            citation = replace(best, sentence_start=start, sentence_end=end)
+            found.append(((start, end), text[start:end].strip(), [citation]))
+    for sentence, said, cited in sorted(found, key=lambda item: item[0]):
+        claims.append(CitedClaim(sentence, said, tuple(range(len(citations), len(citations) + len(cited)))))
+        citations += cited
+    flagged = {*flag_sentences(claims, citations), *unmarked}
+    return CheckedAnswer(
+        text=text,
+        citations=tuple(citations),
+        unmarked=tuple(unmarked),
+        flagged=tuple(sorted(flagged)),
+        claims=tuple(claims),
+        unprovable=tuple(unmarked),
+        withheld=0,
+    )
+
+
+def _verify(text: str, passages: Sequence[Hit], language: str | None) -> Verification:
+    return CitationStream(passages, language=language, clean=without_injections).finish(text)
+
+
+def _find_source(
+    sentence: str, passages: Sequence[Hit], vocabularies: Sequence[frozenset[str]], language: str | None
+) -> Citation | None:
+    """The best that one of the passages gives for a sentence; None: none has anything of it.
+
+    A passage that proves it is best, then the one whose words are nearest, whether they agree or differ.
+    """
+    said = set(words(sentence))
+    shared = [len(said & vocabulary) for vocabulary in vocabularies]
+    nearest = sorted(range(len(passages)), key=lambda number: -shared[number])[:_COMPARED]
+    plain = strip_marks(sentence).strip().rstrip(" .")
+    best: Citation | None = None
+    for number in nearest:
+        if not shared[number]:
+            break
+        for citation in _verify(f"{plain} [C1].", [passages[number]], language).citations:
+            if citation.status is not CitationStatus.NOT_FOUND and (best is None or _rank(citation) > _rank(best)):
+                best = replace(citation, mark=number + 1)
+    return best
+
+
+def _rank(citation: Citation) -> tuple[bool, float]:
+    return citation.status is CitationStatus.VERIFIED, citation.support
+
+
+def _make_chunk(number: int, passage: GivenPassage) -> Chunk:
+    document = DocumentRef(
+        id=_NOWHERE, corpus_id=_NOWHERE, title=passage.title, file_name=None, source=None, tags=(), content_hash="",
+        updated_at=datetime.now(UTC),
+    )  # fmt: skip
+    return Chunk(id=f"passage {number}", document=document, index=0, text=passage.text, start=0, end=len(passage.text))

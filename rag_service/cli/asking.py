@@ -1,0 +1,114 @@
+"""`rag-service ask`: asked of the server that runs here, if there is one, and else of a service of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rag_service.api.http.schemas import AnswerBody
+from rag_service.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rag_service.settings import Settings
+
+_CONNECT_SECONDS = 2.0
+# What may differ between the server and the one who asks.
+_ANY = ("host", "port", "log_level", "log_format")
+
+
+class _Server(msgspec.Struct):
+    """The server that runs on a data folder."""
+
+    address: str
+    settings: str  # a digest of them: with others it would give other answers
+
+
+def note_server(settings: Settings, address: str) -> None:
+    """Write the address of a server that is up into the data folder, where `ask` finds it.
+
+    Not with sign-in, where it would have to be asked with a key, and not where there is no such folder.
+    """
+    if settings.auth.mode == "none":
+        with suppress(OSError):
+            _file(settings).write_bytes(msgspec.json.encode(_Server(address=address, settings=_digest(settings))))
+
+
+def forget_server(settings: Settings, address: str) -> None:
+    """Undo `note_server`."""
+    with suppress(OSError, msgspec.MsgspecError):
+        if msgspec.json.decode(_file(settings).read_bytes(), type=_Server).address == address:
+            _file(settings).unlink()
+
+
+def ask_server(settings: Settings, question: str) -> AnswerBody | None:
+    """The answer of the server that runs here with the same settings; None if there is none.
+
+    Raises InputError if it refuses the question.
+    """
+    try:
+        noted = msgspec.json.decode(_file(settings).read_bytes(), type=_Server)
+        if noted.settings != _digest(settings):
+            return None
+        address = urlsplit(noted.address)
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address.hostname or "", address.hostname or "")  # noqa: S104
+        connection = http.client.HTTPConnection(host, address.port, timeout=_CONNECT_SECONDS)
+        connection.connect()
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return None
+    with suppress(AttributeError):
+        connection.sock.settimeout(None)
+    try:
+        connection.request(
+            "POST", "/api/v1/query/answer", json.dumps({"query": question}), {"Content-Type": "application/json"}
+        )
+        reply = connection.getresponse()
+        data = reply.read()
+        if reply.status >= 400:
+            problem = json.loads(data)
+            raise InputError(str(problem.get("detail") or problem.get("title")))
+        return msgspec.json.decode(data, type=AnswerBody)
+    except (OSError, ValueError, http.client.HTTPException):
+        return None  # it stopped in between
+    finally:
+        connection.close()
+
+
+def print_answer(question: str, answer: AnswerBody, console: Console) -> None:
+    """Print question, answer, and each citation with its place and quote."""
+    from rich.markup import escape
+
+    from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
+
+    console.print(f"\n[bold]Q:[/] {escape(question)}")
+    console.print(f"[bold]A:[/] {escape(answer.answer)}\n")
+    for citation in answer.citations:
+        line = f"  [C{citation.mark}] {describe_proof(citation)}"
+        if citation.document_id is None or citation.status == "not_found":
+            console.print(line, style=TERMINAL_COLOURS[citation.status], markup=False)
+            continue
+        line += f" · {citation.place or citation.document_id} · characters {citation.start}-{citation.end}"
+        console.print(line, style=TERMINAL_COLOURS[citation.status], markup=False)
+        console.print(f"       “{citation.quote}”", style="dim", markup=False)
+    for related in answer.related:
+        console.print(f"  related, but not an answer: {related.place}", style="dim", markup=False)
+    console.print(f"\n  {answer.decision}, confidence {answer.confidence:.2f}, {answer.latency_ms:.0f} ms", style="dim")
+    for reason in answer.reasons:
+        console.print(f"  - {reason.text}", style="dim", markup=False)
+
+
+def _file(settings: Settings) -> Path:
+    return Path(settings.database.data_dir) / "server.json"
+
+
+def _digest(settings: Settings) -> str:
+    values = {key: value for key, value in settings.flat().items() if key not in _ANY}  # secrets show as stars
+    return hashlib.sha256(f"{sorted(values.items())}".encode()).hexdigest()
