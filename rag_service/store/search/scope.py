@@ -219,8 +219,10 @@ async def read_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[Ch
 
 def read_spans(stored: Sequence[Any] | None) -> tuple[Span, ...]:
     """The inverse of `domain.write_span` for the spans of a text."""
-    places = msgspec.convert(stored or (), list[tuple[int, int, Location]])
-    return tuple(Span(start=start, end=end, location=location) for start, end, location in places)
+    return tuple(
+        Span(start=start, end=end, location=msgspec.convert(location, Location), words="".join(words))
+        for start, end, location, *words in stored or ()
+    )
 
 
 def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:

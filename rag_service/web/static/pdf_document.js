@@ -41,7 +41,6 @@ export async function openImage(citation) {
   const page = {
     getViewport: ({ scale }) => ({ width: image.width * scale, height: image.height * scale }),
     render: ({ canvas }) => ({ promise: canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height) }),
-    getTextContent: () => ({ items: [], styles: {} }),
   };
   return { numPages: 1, getPage: () => page };
 }

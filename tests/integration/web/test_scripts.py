@@ -114,21 +114,6 @@ def test_offsets_count_characters_not_units(visit: Open) -> None:
     assert run(one, "evidence.js", map_all, "a📈b") == [0, 1, 3, 4]
 
 
-def test_quote_is_found_on_a_page_across_lines_hyphens_and_cells(visit: Open) -> None:
-    found = """({ findQuote }, [lines, quote]) => {
-        const items = lines.map(([str, y]) => ({ str, transform: [1, 0, 0, 1, 0, y] }));
-        return findQuote(items, quote).map(({ item, from, to }) => items[item].str.slice(from, to));
-    }"""
-    one = visit()
-    lines = [["The service rate was “excel-", 700], ["lent” in the ﬁrst quarter.", 690], ["Stock", 600], ["Price", 600]]
-    assert run(one, "pdf_quote.js", found, [lines, 'was "excellent" in the first quarter']) == [
-        "was “excel", "lent” in the ﬁrst quarter",
-    ]  # fmt: skip
-    cells = [["Bolt", 500], ["120", 500], ["7", 500], ["Nut", 480], ["120", 480], ["9", 480]]
-    assert run(one, "pdf_quote.js", found, [lines + cells, "Product: Nut | Stock: 120"]) == ["Nut", "120"]
-    assert run(one, "pdf_quote.js", found, [lines, "of something else"]) == []
-
-
 def test_quotes_after_the_first_are_folded(visit: Open) -> None:
     folded = """({ AnswerView }, open) => {
         const view = new AnswerView({ placeIn: () => ({ placed: [], flagged: [] }), nameOf: () => "a.pdf" }, () => {});
