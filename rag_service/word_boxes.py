@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from rag_service.domain import Box, Span
+from rag_service.domain import Box, Location, Span
 
 _WORD = struct.Struct("<IHHHHH")
 _SIDE = 1000  # of the page, in each direction
@@ -51,7 +51,20 @@ def cut(span: Span, start: int, end: int) -> Span:
     return replace(span, words=pack(word for word in unpack(span) if word.start < last and word.end > first))
 
 
-def boxes_of(span: Span, start: int, end: int) -> list[Box]:
+def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) -> Location:
+    """The place of characters [start, end) of a document, with the boxes of their words on its page."""
+    page = location.page, location.part
+    here = [
+        span
+        for span in spans
+        if span.start < end and span.end > start and (span.location.page, span.location.part) == page
+    ]
+    # Of scans that were read before words had places, each line is a span with its box.
+    boxes = (box for span in here for box in (*span.location.boxes, *_boxes_of(span, start, end)))
+    return replace(location, boxes=tuple(dict.fromkeys(boxes)))  # a column's name belongs to several rows
+
+
+def _boxes_of(span: Span, start: int, end: int) -> list[Box]:
     """Around the words that touch characters [start, end) of the document; words side by side have one box."""
     boxes: list[Box] = []
     before = -1  # the word that the last box ends with
@@ -64,7 +77,7 @@ def boxes_of(span: Span, start: int, end: int) -> list[Box]:
             word = word._replace(box=(left, min(top, word.box[1]), word.box[2], max(bottom, word.box[3])))
         boxes.append(word.box)
         before = place
-    return list(dict.fromkeys(boxes))  # a column's name belongs to several rows
+    return boxes
 
 
 def _are_beside(one: Box, other: Box) -> bool:

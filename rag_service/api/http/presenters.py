@@ -45,6 +45,7 @@ from rag_service.domain import (
 from rag_service.errors import InputError
 from rag_service.settings import Settings
 from rag_service.store.search.conditions import MAX_DEPTH, check_tree
+from rag_service.word_boxes import with_boxes
 
 if TYPE_CHECKING:
     from rag_service.retrieval.query import RagQuery
@@ -213,6 +214,8 @@ def present_hit(kind: type[_Body], hit: Hit) -> _Body:
     """A passage as SourceBody, RelatedBody or PassageBody."""
     chunk, document = hit.chunk, hit.chunk.document
     location = chunk.spans[0].location if chunk.spans else None
+    if location is not None and kind is PassageBody:
+        location = with_boxes(location, chunk.spans, chunk.start, chunk.end)
     return present(
         kind,
         document,

@@ -51,7 +51,7 @@ class PdfView {
     if (request !== this._request) return;
     this._sheet.style.width = `${ZOOMS[this._zoom] * 100}%`;
     this._sheet.replaceChildren(canvas, ...marks);
-    this._missing.hidden = marks.length > 0 || this._number !== this._cited;
+    this._missing.hidden = marks.length > 0 || this._number !== this._cited || !this._citation.quote;
     this._where.textContent = words;
     this._previous.disabled = this._number === 1;
     this._next.disabled = this._number === this._pdf.numPages;

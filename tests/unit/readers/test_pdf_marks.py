@@ -20,7 +20,8 @@ from tests.unit.answering.proof.answers import make_hit
 
 PROSE = (
     "The pump runs at 40 bar. It must be served by a qualified technician before the pump runs at 40 bar again, and "
-    "the intercommunication of both control rooms is tested by the duty technician once a week, at the latest on Friday."
+    "the intercommunication of both control rooms is tested by the duty technician once a week, "
+    "at the latest on Friday."
 )
 ROWS = (
     ("Part", "Cover", "Price"),
