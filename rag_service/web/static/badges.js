@@ -22,6 +22,7 @@ export function makeBadge(citation, { name, isNamed }, open) {
     { type: "button", className: `badge status-${status}`, "data-mark": citation.mark, "data-status": status, "aria-label": whole },
     icon(name ? iconOf(name) : "info", "file-icon"),
     isNamed || !place ? el("span", { className: "badge-name" }, label) : null,
+    isNamed && place ? el("span", { className: "dot" }, " · ") : null,
     place ? el("span", { className: "badge-place" }, place) : null,
     icon(status, "status-icon"),
     status === "verified" || status === "checking" ? null : el("span", { className: "badge-status" }, proofWords(citation)),

@@ -134,6 +134,8 @@ function stopsFirst(tokens, source) {
 }
 
 /** Append source[from, to) as text, parts of it wrapped where the context's ranges say so. */
+const wrapped = new WeakMap(); // element → the range that it wraps a part of
+
 export function appendText(parent, from, to, context) {
   let at = from;
   for (const range of context.ranges) {
@@ -141,11 +143,15 @@ export function appendText(parent, from, to, context) {
     const start = Math.max(at, range.start);
     const end = Math.min(to, range.end);
     if (start > at) parent.append(context.source.slice(at, start));
-    const wrapper = range.wrap(!context.told.has(range));
+    const before = parent.lastChild;
+    const wrapper = before && wrapped.get(before) === range ? before : range.wrap(!context.told.has(range)); // goes on
+    wrapped.set(wrapper, range);
     context.told.add(range);
     const words = context.source.slice(start, end);
     wrapper.append(words.trimEnd()); // a line under the blank before a badge looks like a mistake
-    parent.append(wrapper, words.slice(words.trimEnd().length));
+    if (wrapper !== before) parent.append(wrapper);
+    const blank = words.slice(words.trimEnd().length);
+    if (blank) parent.append(blank);
     at = end;
   }
   if (at < to) parent.append(context.source.slice(at, to));

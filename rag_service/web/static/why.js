@@ -96,7 +96,10 @@ export function makeVerdict(final, isProved) {
 
 function verdictOf(final) {
   if (final.ragUsed === false) return [t(`rag_${final.contextUse}`), null];
-  if (final.decision === "uncertain") return [t("decision_uncertain"), final.citations.map(differenceOf).find(Boolean) ?? reasonsOf(final)[0]];
+  if (final.decision === "uncertain") {
+    const difference = final.citations.map(differenceOf).find(Boolean);
+    return [t("decision_uncertain"), [reasonsOf(final)[0], difference].filter(Boolean).join(" ")];
+  }
   if (final.decision === "out_of_scope") return [t("decision_out_of_scope"), null];
   const ways = new Set(final.citations.map(proofOf));
   return [t(ways.size === 1 && WAYS.has([...ways][0]) ? `decision_${[...ways][0]}` : "decision_can_proceed"), null];
