@@ -80,3 +80,16 @@ def test_answer_is_copied_with_its_sources(visit: Open) -> None:
     copied = one.page.evaluate("navigator.clipboard.readText()")
     assert "holds a stock of **4200** [C1]" in copied
     assert "[C1] production.xlsx, sheet Stocks, cell B11 (reworded)" in copied
+    assert "Checked against the documents" in copied and "[C3] guide.md (not found)" in copied, "refuted is told, too"
+
+
+def test_keys_lead_to_the_question_and_stop_the_answer(visit: Open) -> None:
+    one = visit(Scene(pause=0.05))
+    one.page.evaluate("document.activeElement.blur()")
+    one.page.keyboard.press("/")
+    one.page.keyboard.type("stock")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(".turn .badge")
+    one.page.keyboard.press("Escape")
+    one.page.wait_for_selector(".notice-info")
+    assert one.page.locator("#send").is_visible()

@@ -218,3 +218,8 @@ def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None
     assert one.badge(1).get_attribute("aria-describedby") == "tooltip"
     one.page.keyboard.press("Escape")
     tooltip.wait_for(state="hidden")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(MARKED)
+    one.page.keyboard.press("Escape")
+    one.page.wait_for_selector("#panel", state="hidden")
+    assert one.badge(1).evaluate("badge => badge === document.activeElement") and tooltip.is_hidden()

@@ -9,6 +9,7 @@ import { fullPlace, iconOf } from "./places.js";
 import { proofDetail, proofLine } from "./proof.js";
 import { showDocument } from "./document_view.js";
 import { showSource } from "./source.js";
+import { quietly } from "./tooltip.js";
 
 const wide = matchMedia("(min-width: 64rem)");
 
@@ -73,7 +74,7 @@ class SourcePanel {
   }
 
   close() {
-    if (this._dialog.open) this._dialog.close();
+    if (this._dialog.open) quietly(() => this._dialog.close()); // it gives focus back by itself, too
   }
 
   _wholeDocument({ documentId, contentHash, location }, name) {
@@ -108,7 +109,7 @@ class SourcePanel {
     document.body.classList.remove("has-panel");
     this._opener?.removeAttribute("aria-expanded");
     // The badge is made anew when its answer grows; the question box is the next best place to go on.
-    (this._opener?.isConnected ? this._opener : byId("question")).focus();
+    quietly(() => (this._opener?.isConnected ? this._opener : byId("question")).focus());
     this._opener = null;
   }
 }

@@ -229,7 +229,7 @@ export class Turn {
   _copyButton() {
     const label = el("span", {}, t("copy"));
     const copy = async () => {
-      const copied = await copyText(plainText(this.text, this.evidence));
+      const copied = await copyText(plainText(this.text, this.evidence, this._verdict.querySelector(".decision")?.textContent));
       label.textContent = t(copied ? "copied" : "copy_failed");
       announce(label.textContent);
       setTimeout(() => (label.textContent = t("copy")), 2500);
