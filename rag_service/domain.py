@@ -81,7 +81,7 @@ class Location:
     part: str | None = None  # "notes", "footnote 3", an attachment or a file of an archive: "offers/prices.xlsx"
     path: str | None = None  # in a JSON file: "orders[2].total"
     time: str | None = None  # of subtitles, from the start: "01:02:03"
-    boxes: tuple[Box, ...] = ()  # of recognised lines on the picture of the page
+    boxes: tuple[Box, ...] = ()  # around the words of a quote, on the page as it is shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +91,11 @@ class Span:
     start: int
     end: int
     location: Location
+    words: str = ""  # where they stand on the page, see `word_boxes`
 
 
 def write_span(span: Span) -> list[Any]:
-    """A span as JSON: [start, end, {the fields of its location that are set}]."""
+    """A span as JSON: [start, end, {the fields of its location that are set}, its words if their places are known]."""
     location = span.location
     fields = {
         "page": location.page, "headings": list(location.headings), "sheet": location.sheet,
@@ -102,13 +103,16 @@ def write_span(span: Span) -> list[Any]:
         "slide": location.slide, "part": location.part, "path": location.path, "time": location.time,
         "boxes": location.boxes,
     }  # fmt: skip
-    return [span.start, span.end, {key: value for key, value in fields.items() if value}]
+    written = [span.start, span.end, {key: value for key, value in fields.items() if value}]
+    return [*written, span.words] if span.words else written
 
 
 def read_spans(stored: Sequence[Any] | None) -> tuple[Span, ...]:
     """The inverse of `write_span` for the spans of a text."""
-    places = msgspec.convert(stored or (), list[tuple[int, int, Location]])
-    return tuple(Span(start=start, end=end, location=location) for start, end, location in places)
+    return tuple(
+        Span(start=start, end=end, location=msgspec.convert(location, Location), words="".join(words))
+        for start, end, location, *words in stored or ()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod
 from rag_service.tables.asking.answers import ComputedAnswer
 from rag_service.tables.sentences import CitedCells
+from rag_service.word_boxes import with_boxes
 
 # Share of certain computed answers that are right; 1.0 on the questions of evals/sets, of which there are too few to
 # claim more.
@@ -68,20 +69,24 @@ def _holds(hit: Hit, cells: CitedCells) -> bool:
 
 
 def _cite(cells: CitedCells, quote: str, shown: Sequence[Hit], sentence: tuple[int, int]) -> Citation:
-    mark, hit = _mark(cells, shown)
+    number, hit = _mark(cells, shown)
+    is_here = hit is not None and _holds(hit, cells)
+    location = cells.location
+    if hit is not None and is_here and cells.start is not None and cells.end is not None:
+        location = with_boxes(location, hit.chunk.spans, cells.start, cells.end)
     return Citation(
-        mark=mark,
+        mark=number,
         status=CitationStatus.VERIFIED,
         method=ProofMethod.COMPUTED if cells.formula else ProofMethod.QUOTE,
         formula=cells.formula or None,
         sentence_start=sentence[0],
         sentence_end=sentence[1],
         support=1.0,
-        chunk_id=hit.chunk.id if hit is not None and _holds(hit, cells) else None,
+        chunk_id=hit.chunk.id if hit is not None and is_here else None,
         document_id=cells.document_id,
         content_hash=None if hit is None else hit.chunk.document.content_hash,
         quote=quote or None,
         start=cells.start,
         end=cells.end,
-        location=cells.location,
+        location=location,
     )

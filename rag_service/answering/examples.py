@@ -41,12 +41,15 @@ async def has_documents(connection: Connection) -> bool:
     return bool((await cursor.fetchone() or (False,))[0])
 
 
-async def find_examples(connection: Connection, shipped: Collection[str]) -> list[Example]:
+async def find_examples(
+    connection: Connection, shipped: Collection[str], *, language: str | None = None
+) -> list[Example]:
     """Up to `MAX_EXAMPLES` questions that the documents answer, of as many documents as possible.
 
     Args:
         connection: in a transaction of the asker.
         shipped: names of files that come with the service.
+        language: of the questions; FAQ entries are those of documents in it. None: that of each document.
     """
     cursor = await connection.execute(
         """SELECT d.id, d.file_name, d.title, d.language, c.text, coalesce(c.spans, '[]'::jsonb)
@@ -59,9 +62,10 @@ async def find_examples(connection: Connection, shipped: Collection[str]) -> lis
         {"shipped": list(shipped), "documents": _DOCUMENTS, "chunks": _CHUNKS},
     )
     by_document: dict[UUID, list[Example]] = {}
-    for document_id, file_name, title, language, text, spans in await cursor.fetchall():
+    for document_id, file_name, title, own, text, spans in await cursor.fetchall():
         headings = [span.location.headings for span in read_spans(spans)]
-        asked = [*_find_questions(text), *_from_headings(headings, file_name, title, language)]
+        asked = _find_questions(text) if language in (None, own) else []
+        asked += _from_headings(headings, file_name, title, language or own)
         made = [Example(question=one, document_id=document_id, file_name=file_name) for one in asked]
         by_document.setdefault(document_id, []).extend(made)
     return _take_turns(list(by_document.values()))
@@ -76,7 +80,7 @@ def _find_questions(text: str) -> list[str]:
 def _from_headings(
     headings: Sequence[tuple[str, ...]], file_name: str | None, title: str, language: str | None
 ) -> list[str]:
-    """Questions about sections; about the whole file where it has none."""
+    """Questions about sections."""
     if file_name is None or not _is_safe(file_name):
         return []
     labels = load_language(language if language in language_codes() and language else FALLBACK_LANGUAGE).files.labels
@@ -86,8 +90,7 @@ def _from_headings(
         for heading in found
         if len(words(heading)) in _HEADING_WORDS and not heading.endswith("?") and _is_safe(heading)
     ]
-    asked = [labels["ask_section"].format(name=file_name, heading=heading) for heading in sections]
-    return [*asked, labels["ask_file"].format(name=file_name)]
+    return [labels["ask_section"].format(name=file_name, heading=heading) for heading in sections]
 
 
 def _is_safe(text: str) -> bool:

@@ -22,6 +22,7 @@ from rag_service.language.sentences import split_sentences
 from rag_service.language.words import count_tokens, fold
 from rag_service.readers.file_reader import TITLE
 from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CHUNK_TYPE, SPANS
+from rag_service.word_boxes import cut
 
 SECTION = "section"
 SMALL_SECTION = 50  # tokens; a smaller one is merged with the next, unless it has its own chunk type
@@ -88,7 +89,7 @@ class Chunker(NodeParser):
                 CHUNK_TYPE: self._type_of(headings),
                 CHAR_START: start,
                 CHAR_END: end,
-                SPANS: [write_span(span) for span in spans if span.start < end and span.end > start],
+                SPANS: [write_span(cut(span, start, end)) for span in spans if span.start < end and span.end > start],
             }
             shown = [key for key in (TITLE, SECTION) if metadata.get(key)]
             chunk = TextNode(

@@ -127,9 +127,10 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
     one.page.wait_for_selector("#conversations-list >> text=You have no conversations yet")
     add(one, upload_of("leave.md", NOTE))
     row(one, "leave.md").filter(has_text="1 passage").wait_for()
-    (document,) = one.client.get("/api/v1/examples").json()["items"][:1]
+    corpus = one.client.get("/api/v1/corpora").json()["items"][0]["id"]
+    (document,) = one.client.get(f"/api/v1/corpora/{corpus}/documents").json()["items"]
     row(one, "leave.md").get_by_role("checkbox").check()
-    one.client.delete(f"/api/v1/documents/{document['documentId']}").raise_for_status()
+    one.client.delete(f"/api/v1/documents/{document['id']}").raise_for_status()
     one.page.click("text=Ask about these")
     one.page.fill("#question", VACATION)
     one.page.press("#question", "Enter")
@@ -139,7 +140,6 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
     one.page.wait_for_selector(".turn .why")
     with one.page.expect_response(lambda reply: "/api/v1/corpora?" in reply.url):  # it knows the corpus
         documents(one)
-    corpus = one.client.get("/api/v1/corpora").json()["items"][0]["id"]
     one.client.delete(f"/api/v1/corpora/{corpus}").raise_for_status()
     one.page.set_input_files("#files", [upload_of("late.md", NOTE)])
     one.page.wait_for_selector(".upload[data-state=failed] >> text=no longer exists")

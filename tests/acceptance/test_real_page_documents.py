@@ -13,7 +13,7 @@ from fpdf import FPDF
 from PIL import Image
 
 from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
-from tests.integration.web.browser import PHONE, WIDE, browser
+from tests.integration.web.browser import PHONE, WIDE, browser, find_axe, serious_findings
 from tests.integration.web.papers import HOSTILE, MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.serving import wait_until
@@ -77,6 +77,34 @@ def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealServi
     assert "75" not in refusal
     assert one.page.locator(".turn").last.locator(".decision-out_of_scope").count() == 1
     assert one.page.locator(".turn").last.locator(".badge").count() == 0
+
+
+@pytest.mark.parametrize("size", [WIDE, pytest.param(PHONE, marks=pytest.mark.slow)], ids=["wide", "phone"])
+def test_a_document_opens_from_its_name_is_searched_and_leads_back(
+    enter: SignIn, real_service: RealService, size: Any
+) -> None:
+    one = enter(real_service.add_person(f"dora-{size[0]}"), size=size, bypass_csp=True)  # for axe
+    add(one, upload_of("report.pdf", REPORT), upload_of("stocks.xlsx", WORKBOOK))
+    name = row(one, "report.pdf").get_by_role("button", name="report.pdf", exact=True)
+    name.click()
+    one.page.wait_for_selector("#panel .pdf-where:has-text('Page 1 of 3')")
+    assert one.page.get_by_text("could not be marked").is_hidden(), "nothing is quoted"
+    one.page.fill(".document-search input", "service rate of the Lille plant")
+    one.page.press(".document-search input", "Enter")
+    one.page.locator(".found button").first.click()
+    one.page.wait_for_selector(MARKED)  # the passage, on the page where it begins
+    close = one.page.locator("#panel .panel-head .icon-button").bounding_box()
+    assert close and 0 <= close["y"] < size[1], "the way back stays in sight"
+    if axe := find_axe():
+        assert serious_findings(one.page, axe) == []
+    one.page.keyboard.press("Escape")
+    assert name.evaluate("name => name === document.activeElement")
+
+    ask(one, "What is the total stock?")
+    one.page.locator(".turn").last.locator(".badge").first.click()
+    one.page.wait_for_selector("#panel .grid tfoot")
+    assert one.page.locator("#panel .grid mark").all_inner_texts() == ["120", "36", "75"], "what was added, and no more"
+    assert one.page.locator("#panel .grid tfoot strong").inner_text() == "231"
 
 
 def picture(text: str, format: str) -> bytes:

@@ -35,7 +35,7 @@ def test_several_questions_stay_through_a_reload_and_a_change_of_language(visit:
     asked = one.page.locator(".turn h2").evaluate_all("headings => headings.map(one => one.textContent)")
     assert asked == ["Question: stock", "Question: nothing"]
     assert one.page.input_value("#question") == "half a thought"
-    assert "citation exacte (2)" in one.page.locator(".decision").first.inner_text()
+    assert one.page.locator(".decision").first.inner_text() == "Vérifié dans les documents"
 
 
 def test_where_nothing_is_found_the_nearest_passages_can_be_read(visit: Open) -> None:
@@ -80,3 +80,16 @@ def test_answer_is_copied_with_its_sources(visit: Open) -> None:
     copied = one.page.evaluate("navigator.clipboard.readText()")
     assert "holds a stock of **4200** [C1]" in copied
     assert "[C1] production.xlsx, sheet Stocks, cell B11 (reworded)" in copied
+    assert "Checked against the documents" in copied and "[C3] guide.md (not found)" in copied, "refuted is told, too"
+
+
+def test_keys_lead_to_the_question_and_stop_the_answer(visit: Open) -> None:
+    one = visit(Scene(pause=0.05))
+    one.page.evaluate("document.activeElement.blur()")
+    one.page.keyboard.press("/")
+    one.page.keyboard.type("stock")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(".turn .badge")
+    one.page.keyboard.press("Escape")
+    one.page.wait_for_selector(".notice-info")
+    assert one.page.locator("#send").is_visible()

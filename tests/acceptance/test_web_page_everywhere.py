@@ -30,6 +30,28 @@ def test_nothing_is_wider_than_the_window(visit: Open, size: Any) -> None:
     assert one.page.evaluate(measure) <= 0
 
 
+@pytest.mark.parametrize("size", [(640, 512), (320, 256), (844, 390)], ids=["200 %", "400 %", "phone on its side"])
+def test_where_height_is_scarce_nothing_stands_over_the_text(visit: Open, size: Any) -> None:
+    one = visit(size=size)
+    one.ask("stock")
+    covered = one.page.evaluate(
+        """() => [...document.querySelectorAll(".turn .badge")].filter((badge) => {
+            badge.focus();
+            const { left, top, width, height } = badge.getBoundingClientRect();
+            const shown = document.elementFromPoint(left + width / 2, top + height / 2);
+            return !badge.contains(shown);
+        }).length"""
+    )
+    assert covered == 0
+    one.page.evaluate("document.activeElement.blur()")
+    fixed = one.page.evaluate(
+        """() => [...document.querySelectorAll(".top, .composer-dock")]
+            .filter((one) => getComputedStyle(one).position !== "static")
+            .reduce((sum, one) => sum + one.getBoundingClientRect().height, 0)"""
+    )
+    assert fixed <= 0.4 * size[1]
+
+
 def test_dark_follows_the_system_and_the_switch_is_remembered(visit: Open) -> None:
     one = visit(color_scheme="dark")
     background = "getComputedStyle(document.body).backgroundColor"

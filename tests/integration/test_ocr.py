@@ -12,13 +12,14 @@ import pytest
 from fpdf import FPDF
 from PIL import Image, ImageFilter
 
-from rag_service.domain import Box, Location
+from rag_service.domain import Box, Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.ocr import recognition, tesseract
 from rag_service.readers.ocr.recognition import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.parse import parse
 from rag_service.readers.sandbox import parse_in_sandbox
+from rag_service.word_boxes import unpack
 from tests.unit.readers.office_samples import zipped
 from tests.unit.readers.samples import pdf
 from tests.unit.readers.scans import page_image, saved, scanned
@@ -53,11 +54,9 @@ async def test_nine_words_of_ten_of_a_scan_are_right(language: str) -> None:
     right = sum(word in read for word in wanted)
     assert right >= 0.9 * len(wanted), document.text
     lines = text.splitlines()
-    assert [document.text[span.start : span.end].count(" ") for span in document.spans] == [
-        line.count(" ") for line in lines
-    ]
-    tops = [box[1] for span in document.spans for box in span.location.boxes]
-    assert len(tops) == len(lines)
+    marked = marked_lines(document)
+    assert [line.count(" ") for line, _ in marked] == [line.count(" ") for line in lines]
+    tops = [box[1] for _, box in marked]
     assert tops == sorted(tops)
     assert (document.media_type, document.warnings) == ("image/png", ())
 
@@ -74,7 +73,8 @@ async def test_scanned_pages_are_read_beside_typed_ones_and_empty_ones_are_told(
     typed, *recognised = document.spans
     assert (document.text[: typed.end], typed.location) == ("A typed page.", Location(page=1))
     assert "fourteen days before departure" in document.text[typed.end :]
-    assert {(span.location.page, len(span.location.boxes)) for span in recognised} == {(2, 1)}
+    assert [span.location.page for span in recognised] == [2]
+    assert len(marked_lines(document)) == len(["A", "typed", "page."]) + len(TEXTS["en"].splitlines())
     assert document.warnings == ("Pages without text, empty or scanned: 3 of 3.",)
 
 
@@ -84,7 +84,8 @@ async def test_pages_of_a_tiff_and_images_in_archives_have_their_places() -> Non
     document = await parse_in_sandbox(zipped({"fax.tif": data, "note.txt": "Typed."}), file_name="all.zip")
     places = {document.text[span.start : span.end]: span.location for span in document.spans}
     second_page = places["The second page has 4712."]
-    assert (second_page.page, second_page.part, len(second_page.boxes)) == (2, "fax.tif", 1)
+    assert (second_page.page, second_page.part) == (2, "fax.tif")
+    assert [line for line, _ in marked_lines(document)] == ["The first page has 4711.", "The second page has 4712."]
     assert places["Typed."] == Location(paragraph=1, part="note.txt")
 
 
@@ -126,6 +127,15 @@ async def test_recognition_holds_up_no_other_file() -> None:
     assert "hotels" in (await scan)[0].text
 
 
+def marked_lines(document: ParsedDocument) -> list[tuple[str, Box]]:
+    """Each recognised line with its box, and each word of typed ones."""
+    return [
+        (document.text[span.start + word.start : span.start + word.end], word.box)
+        for span in document.spans
+        for word in unpack(span)
+    ]
+
+
 def turned_box(box: Box, turns: int) -> Box:
     """A box after quarter turns of its image to the left."""
     left, top, right, bottom = box
@@ -138,9 +148,8 @@ async def test_a_page_that_lies_on_its_side_is_read_and_its_lines_are_marked_whe
     upright = await parse_in_sandbox(saved(page, "PNG"), file_name="scan.png")
     turned = await parse_in_sandbox(saved(page.rotate(90 * turns, expand=True), "PNG"), file_name="scan.png")
     assert len(set(turned.text.split()) & set(TEXTS["es"].split())) >= 0.9 * len(set(TEXTS["es"].split()))
-    for before, after in zip(upright.spans, turned.spans, strict=True):
-        wanted = turned_box(before.location.boxes[0], turns)
-        assert after.location.boxes[0] == pytest.approx(wanted, abs=15)
+    for (_, before), (_, after) in zip(marked_lines(upright), marked_lines(turned), strict=True):
+        assert after == pytest.approx(turned_box(before, turns), abs=15)
 
 
 async def test_a_scan_with_a_typed_stamp_is_read_and_a_typed_page_over_a_picture_stays() -> None:
@@ -172,7 +181,7 @@ def test_tesseract_takes_the_place_of_the_extra(monkeypatch: pytest.MonkeyPatch,
         document = parse(saved(page, "PNG"), file_name="scan.png")
     wanted = TEXTS["en"].split()
     assert sum(word in document.text.split() for word in wanted) >= 0.9 * len(wanted)
-    assert len(document.spans) == len(TEXTS["en"].splitlines())
+    assert len(marked_lines(document)) == len(TEXTS["en"].splitlines())
 
 
 def test_without_the_extra_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

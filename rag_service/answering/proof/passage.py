@@ -22,6 +22,7 @@ from rag_service.answering.proof.lexicon import fold_word, load_lexicon
 from rag_service.domain import Chunk, Location, Span, column_letters, column_number
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
+from rag_service.word_boxes import with_boxes
 
 _CELLS = re.compile(r"\$?([A-Z]{1,3})\$?(\d+)(?::\$?([A-Z]{1,3})\$?(\d+))?")
 _NAME_AND_VALUE = 2  # cells of a line such as "Product: Hex bolt M8 | Stock: 120"
@@ -290,11 +291,7 @@ def locate(
         return None
     cells = [span for span in spans if span.location.cell]
     if len(cells) < 2:
-        first = spans[0].location
-        page = first.page, first.part
-        same = [span.location for span in spans if (span.location.page, span.location.part) == page]
-        boxes = [box for place in same for box in place.boxes]  # of all recognised lines of the quote
-        return replace(first, boxes=tuple(boxes)) if boxes else first
+        return with_boxes(spans[0].location, spans, start, end)
     copies_line = is_copy and len(cells) > _NAME_AND_VALUE
     stating = [] if copies_line else _stating_cells(chunk, cells, start, claim)
     return _merge([span.location for span in stating or cells])

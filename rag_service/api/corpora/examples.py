@@ -7,6 +7,7 @@ from typing import Annotated
 from uuid import UUID
 
 from litestar import get
+from litestar.params import Parameter
 from msgspec import Meta, Struct
 
 from rag_service.answering.examples import find_examples, has_documents
@@ -31,11 +32,16 @@ class ExampleList(Struct, kw_only=True, frozen=True, rename="camel"):
     tags=["Query"],
     responses=problems(401, 403, 500),
 )
-async def list_examples(caller: CallerDependency) -> ExampleList:
+async def list_examples(
+    caller: CallerDependency,
+    language: Annotated[
+        str | None, Parameter(pattern="^[a-z]{2}$", description="Of the questions, for example `fr`.")
+    ] = None,
+) -> ExampleList:
     """At most four questions, from FAQ entries and headings of the newest documents that the caller can read, without
     the sample documents."""
     async with caller.transaction() as connection:
-        found = await find_examples(connection, caller.tenancy.shipped)
+        found = await find_examples(connection, caller.tenancy.shipped, language=language)
         askable = bool(found) or await has_documents(connection)
     items = [ExampleBody(question=one.question, document_id=one.document_id, file_name=one.file_name) for one in found]
     return ExampleList(items=items, has_documents=askable)

@@ -26,6 +26,7 @@ from rag_service.api.http.schemas import (
     TimingsBody,
 )
 from rag_service.domain import Answer, Citation, DocumentRef, GuardrailCheck, Hit, Location
+from rag_service.word_boxes import with_boxes
 
 if TYPE_CHECKING:
     from rag_service.retrieval.query import RagQuery
@@ -78,6 +79,8 @@ def present_hit(kind: type[_Body], hit: Hit) -> _Body:
     """A passage as SourceBody, RelatedBody or PassageBody."""
     chunk, document = hit.chunk, hit.chunk.document
     location = chunk.spans[0].location if chunk.spans else None
+    if location is not None and kind is PassageBody:
+        location = with_boxes(location, chunk.spans, chunk.start, chunk.end)
     return present(
         kind,
         document,

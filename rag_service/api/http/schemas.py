@@ -132,7 +132,7 @@ class LocationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     time: Annotated[str | None, Meta(description="Time in subtitles, hours:minutes:seconds.")]
     boxes: Annotated[
         list[tuple[int, int, int, int]],
-        Meta(description="Lines of a scanned page or image: left, top, right and bottom, in thousandths of the page."),
+        Meta(description="Around the words of a quote: left, top, right and bottom, in thousandths of the page."),
     ]
 
 

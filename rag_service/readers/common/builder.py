@@ -74,8 +74,8 @@ class TextBuilder:
     def __len__(self) -> int:
         return self._length
 
-    def write(self, text: str, location: Location | None = None) -> None:
-        """Append text that was cleaned by `clean` or `one_line`; with a location it becomes a span."""
+    def write(self, text: str, location: Location | None = None, words: str = "") -> None:
+        """Append text that was cleaned by `clean` or `one_line`; with a location it becomes a span with these words."""
         if not text:
             return
         start = self._length
@@ -85,10 +85,10 @@ class TextBuilder:
         if location is None:
             return
         last = self._spans[-1] if self._spans else None
-        if last is not None and last.end == start and last.location is location:
+        if last is not None and last.end == start and last.location is location and not (words or last.words):
             self._spans[-1] = Span(start=last.start, end=self._length, location=location)
         else:
-            self._spans.append(Span(start=start, end=self._length, location=location))
+            self._spans.append(Span(start=start, end=self._length, location=location, words=words))
 
     def warn(self, warning: str) -> None:
         """Tell the uploader in a sentence what of the file is not in the text; after `MAX_WARNINGS`, no more."""
@@ -109,7 +109,7 @@ class TextBuilder:
         for span in document.spans:
             here = span.location
             inside = replace(here, part=f"{part} > {here.part}" if here.part else part)
-            self._spans.append(Span(start=start + span.start, end=start + span.end, location=inside))
+            self._spans.append(replace(span, start=start + span.start, end=start + span.end, location=inside))
         self.check_size(self._length)
         for warning in document.warnings:
             self.warn(f"{part}: {warning}")

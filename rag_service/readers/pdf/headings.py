@@ -28,7 +28,7 @@ class PageLine(NamedTuple):
     height: float = 0.0  # of its letters in points; 0: unknown
     is_bold: bool = False
     middle: float | None = None  # its vertical centre; None: unknown, or in a ruled table
-    box: Box | None = None  # of a recognised line
+    words: Sequence[tuple[int, str, Box]] = ()  # each with the letters and digits of the line before it
 
 
 class Heading(NamedTuple):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rag_service.readers.pdf.rows import Row, read_rows
-from rag_service.readers.pdf.words import COLUMN_GAP, Word
+from rag_service.readers.pdf.words import COLUMN_GAP, Lettered, Word, letter
 
 _PARAGRAPH_STEP = 1.75  # between line centres, in units of the smaller height, so that headings are separate
 _MIN_ROWS = 5  # of prose on both sides
@@ -39,6 +39,7 @@ class Line(NamedTuple):
     height: float = 0.0  # of its letters in points; 0: not in the page's most common direction
     ends: tuple[int, int] = (-1, -1)  # PDFium's index of the first character of its first and last word
     middle: float | None = None  # its vertical centre; None: as with height, or in a ruled table
+    words: Sequence[Lettered] = ()
 
 
 def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[Word]] = list) -> list[Line]:
@@ -56,9 +57,10 @@ def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[W
     for part in _split_columns(with_tables(upright)):
         lines += [Line("")] * bool(lines) + _paragraphs(part)
     for group in others:
-        lines += [Line(""), *(Line(line.text) for line in _paragraphs(read_rows(group)))]
+        lines += [Line(""), *(Line(line.text, words=line.words) for line in _paragraphs(read_rows(group)))]
     if slanted:
-        lines += [Line("")] * bool(lines) + [Line(" ".join(word.text for word in slanted))]
+        text = " ".join(word.text for word in slanted)
+        lines += [Line("")] * bool(lines) + [Line(text, words=letter(slanted, text))]
     return lines
 
 
@@ -80,14 +82,16 @@ def _paragraphs(rows: Iterable[Row]) -> list[Line]:
 
 def _line(row: Row) -> Line:
     words = row.in_order()
-    return Line(row.text(), row.anchor.height, (words[0].at, words[-1].at), row.anchor.middle)
+    text = row.text()
+    return Line(text, row.anchor.height, (words[0].at, words[-1].at), row.anchor.middle, letter(words, text))
 
 
 def _lines_with_tables(row: Row) -> Iterator[Line]:
     """The lines of each table in a row, then the words beside them."""
     for word in row.words:
         if word.is_table:
-            yield from map(Line, word.text.split("\n"))
+            rows = zip(word.text.split("\n"), word.rows, strict=True)
+            yield from (Line(text, words=words) for text, words in rows)
     others = [word for word in row.words if not word.is_table]
     if others:
         yield from (Line(""), *(_line(beside) for beside in read_rows(others)))

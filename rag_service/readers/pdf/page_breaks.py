@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.pdf.headings import PageLine
+from rag_service.readers.pdf.words import count_letters
 
 _EDGE = 3  # lines of a header or footer
 _APART = 1.2  # of the usual step between lines: from a running line to the body
@@ -223,8 +224,10 @@ def join_words(pages: Sequence[list[PageLine]]) -> None:
         if goes_on(above, below) and _HYPHENATED.search(above[-1].text):
             word, _, rest = below[0].text.partition(" ")
             if word[0].islower() and rest:
-                above.append(below[0]._replace(text=word, box=None))
-                below[0] = below[0]._replace(text=rest)
+                above.append(below[0]._replace(text=word, words=()))  # they stand on the next page
+                moved = count_letters(word)
+                words = [(at - moved, text, box) for at, text, box in below[0].words if at >= moved]
+                below[0] = below[0]._replace(text=rest, words=words)
 
 
 def trim(lines: Iterable[PageLine]) -> list[PageLine]:

@@ -42,7 +42,8 @@ from rag_service.readers.pdf.scans import (
     warn_of,
 )
 from rag_service.readers.pdf.tables import TableReader
-from rag_service.readers.pdf.words import Word, is_bold, part_at_rule, read_string, read_words
+from rag_service.readers.pdf.words import Word, boxes_on, count_letters, is_bold, part_at_rule, read_string, read_words
+from rag_service.word_boxes import WordBox, pack
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
@@ -52,6 +53,7 @@ _DYNAMIC_FORM = "The document is a dynamic form (XFA), whose values cannot be re
 Remark = tuple[str, str]  # (part of the page, text)
 _CURRENCY = re.compile(r"([$€£¥]) {2,}(?=[\d(—–-])")
 _GAP = re.compile(r"[ \t]{2,}")
+_PUNCTUATION_BEFORE, _PUNCTUATION_BEHIND = re.compile(r"[\W_]+"), re.compile(r"[\W_]+\Z")
 
 
 def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
@@ -199,7 +201,13 @@ def _read_page(
         objects = PageObjects(page.raw)
         words = read_words(page.raw, text_page.raw)
         lines = lay_out(words, with_tables=with_tables)
-        tidied = tidy(_page_line(line, is_bold=_is_bold(text_page.raw, line)) for line in lines)
+        box_of = boxes_on(page.raw)
+        tidied = tidy(
+            _page_line(line, is_bold=_is_bold(text_page.raw, line))._replace(
+                words=[(at, word.text, box) for at, word in line.words if (box := box_of(word))]
+            )
+            for line in lines
+        )
         pictures = finder.find(page, objects, words) if tidied else []
         return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw)), pictures
 
@@ -211,8 +219,9 @@ def _page_line(line: Line, *, is_bold: bool) -> PageLine:
 
 
 def lines_of(scan: Scan) -> list[PageLine]:
-    """The recognised lines of a page, tidied."""
-    return tidy(_page_line(line, is_bold=False)._replace(box=box) for line, box in scan.lines)
+    """The recognised lines of a page, tidied; each is marked as a whole, since its words' places are guessed."""
+    lines = ((_page_line(line, is_bold=False), box) for line, box in scan.lines)
+    return tidy(line._replace(words=[(0, line.text, box)] if box else ()) for line, box in lines)
 
 
 def _recognise(document: Any, number: int, lines: Sequence[PageLine], builder: TextBuilder) -> Scan | None:
@@ -259,7 +268,7 @@ def write_pages(builder: TextBuilder, pages: Sequence[Sequence[PageLine]], remar
             path, done = follow_path(path, heading), heading.last + 1
             place = _place(number, path)
             text = heading.text if done == len(lines) else f"{heading.text}\n\n"
-            builder.write(text, _with_boxes(place, lines[heading.first : done]))
+            builder.write(text, place, pack(_place_words(text, lines[heading.first : done])))
         _write_lines(builder, lines[done:], place, vocabulary)
         for count, (part, text) in enumerate(remarks[number - 1]):
             builder.write("\n" if count else "\n\n" if len(builder) else "")
@@ -274,24 +283,34 @@ def _write_lines(
 ) -> None:
     text = join_hyphenated("\n".join([line.text for line in lines]).strip("\n"), vocabulary)
     text += ending if text else ""
-    if not any(line.box for line in lines):
-        builder.write(text, place)
-        return
-    # Joining words leaves letters and digits in their order: by them a line is found again.
+    builder.write(text, place, pack(_place_words(text, lines)))
+
+
+def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[WordBox]:
+    """The words of lines in the text that was made of them, found by the letters and digits before them."""
     letters = [at for at, character in enumerate(text) if character.isalnum()]
-    start = count = 0
+    before = end = 0  # letters of the lines before; where the last word ends
     for line in lines:
-        count += sum(map(str.isalnum, line.text))
-        following = letters[count] if count < len(letters) else len(text)
-        last = letters[count - 1] + 1 if count else 0
-        end = text.rfind("\n", max(start, last), following) + 1 or following
-        builder.write(text[start:end], _with_boxes(place, [line]))
-        start = end
-
-
-def _with_boxes(place: Location, lines: Sequence[PageLine]) -> Location:
-    boxes = tuple(line.box for line in lines if line.box)
-    return replace(place, boxes=boxes) if boxes else place
+        count = count_letters(line.text)
+        if before + count > len(letters):
+            return
+        for at, word, box in line.words:
+            own = count_letters(word)
+            first = before + at
+            if own:
+                start, stop = letters[first], letters[first + own - 1] + 1
+                lead, trail = _PUNCTUATION_BEFORE.match(word), _PUNCTUATION_BEHIND.search(word)
+                if lead and text.endswith(lead[0], end, start):
+                    start -= len(lead[0])
+                if trail and text.startswith(trail[0], stop):
+                    stop += len(trail[0])
+            else:
+                start = text.find(word, end, letters[first] if first < len(letters) else len(text))
+                stop = start + len(word)
+            if start >= 0:
+                yield WordBox(start, stop, box)
+                end = stop
+        before += count
 
 
 def _place(page: int, path: Sequence[Heading]) -> Location:

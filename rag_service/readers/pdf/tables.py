@@ -5,26 +5,31 @@ Only tables whose cells are separated by rules (`grids`) are labelled; the rows 
 
 from __future__ import annotations
 
+import bisect
 import itertools
+import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rag_service.domain import Location
+from rag_service.domain import Location, Span
 from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.tables import find_header, write_table
 from rag_service.readers.pdf.grids import Grid, GridCell, fill, find_frames
 from rag_service.readers.pdf.rows import COLUMN, read_rows
+from rag_service.readers.pdf.rows import Row as PageRow
 from rag_service.readers.pdf.rules import Rule
-from rag_service.readers.pdf.words import COLUMN_GAP, Word, turn
+from rag_service.readers.pdf.words import COLUMN_GAP, Lettered, Word, count_letters, letter, turn
 
-_NOWHERE = Location()  # table lines are located by their page
 _LONG = 400  # characters; a table with such a cell only divides the page
 _LEVEL = 0.5  # of a word's height, between words of one line
 _MIN_BESIDE = 2
 _SAME_COLUMNS = 3.0  # points
 _MAX_LINES_BETWEEN = 2  # page headers and footers between the parts of a table that continues on the next page
+
+
+_Line = tuple[str, Sequence[Lettered]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +75,12 @@ class TableReader:
     ) -> list[Word]:
         outside = [word for word in words if not grid.holds(word)]
         above = _count_lines(word for word in outside if word.middle > grid.tops[0])
-        text = self._write(grid, is_bold, before if above <= _MAX_LINES_BETWEEN else None)
+        lines = self._write(grid, is_bold, before if above <= _MAX_LINES_BETWEEN else None)
         if _count_lines(word for word in outside if word.middle < grid.tops[-1]) > _MAX_LINES_BETWEEN:
             self._open = None
         inside = [word for cell in grid.cells for word in cell.words]
         table = Word(
-            text=text,
+            text="\n".join(text for text, _ in lines),
             number=min(word.number for word in inside),
             spaced=False,
             turns=words[0].turns,
@@ -84,23 +89,25 @@ class TableReader:
             middle=max(word.middle for word in inside),
             height=statistics.median(word.height for word in inside),
             is_table=True,
+            rows=[words for _, words in lines],
         )
         return [*outside, table]
 
-    def _write(self, grid: Grid, is_bold: Callable[[Word], bool], before: _Open | None) -> str:
+    def _write(self, grid: Grid, is_bold: Callable[[Word], bool], before: _Open | None) -> list[_Line]:
         """The table's lines; a table with column names stays open for the next page."""
         if any(sum(len(word.text) + 1 for word in cell.words) > _LONG for cell in grid.cells):
-            return "\n".join(_blocks(grid))
+            return list(_blocks(grid))
         rows = _rows(grid, is_bold)
         header = find_header(rows)[0]
         if before and _continues(before, grid, rows[0]):
             header = before.header
             rows = [header, *rows]
         if header is not None:
-            self._open = _Open(lefts=grid.lefts, header=replace(header, number=0, is_header=True))
+            self._open = _Open(lefts=grid.lefts, header=_without_places(header))
         builder = TextBuilder(self._name)
-        write_table(builder, rows, place=lambda row, cell: _NOWHERE)
-        return builder.text().rstrip("\n")
+        write_table(builder, rows, place=lambda row, cell: Location(cell=cell))
+        written = builder.build(title="", media_type="")
+        return _place_words(written.text.rstrip("\n"), written.spans, grid)
 
 
 def _stand_beside(words: Sequence[Word]) -> bool:
@@ -125,10 +132,15 @@ def _continues(before: _Open, grid: Grid, first: Row) -> bool:
     return not names and [cell.text for cell in first.cells] != [cell.text for cell in before.header.cells]
 
 
+def _without_places(header: Row) -> Row:
+    """A header for the next page, where none of its words stand."""
+    return replace(header, number=0, is_header=True, cells=[replace(cell, address=None) for cell in header.cells])
+
+
 def _rows(grid: Grid, is_bold: Callable[[Word], bool]) -> list[Row]:
     """Rows with text; vertically merged cells are repeated, horizontally merged ones name all their columns."""
     rows: dict[int, list[Cell]] = {}
-    for cell in grid.cells:
+    for number, cell in enumerate(grid.cells):
         text = _text_of(cell)
         if not text:
             continue
@@ -137,7 +149,7 @@ def _rows(grid: Grid, is_bold: Callable[[Word], bool]) -> list[Row]:
             for step in range(cell.columns):
                 place = cell.column + step + 1
                 rows.setdefault(row + 1, []).append(
-                    Cell(place, text, is_text, is_spanned=step > 0, is_strong=is_strong)
+                    Cell(place, text, is_text, address=str(number), is_spanned=step > 0, is_strong=is_strong)
                 )
     found = [Row(number, sorted(rows[number], key=lambda cell: cell.column)) for number in sorted(rows)]
     return [row for row in found if row.values]
@@ -147,15 +159,61 @@ def _text_of(cell: GridCell) -> str:
     return one_line(" ".join(row.text() for row in read_rows(cell.words)))
 
 
-def _blocks(grid: Grid) -> Iterator[str]:
+def _words_of(cell: GridCell) -> list[Lettered]:
+    words = [word for row in read_rows(cell.words) for word in row.in_order()]
+    return letter(words, _text_of(cell)) if words else []
+
+
+def _place_words(text: str, spans: Iterable[Span], grid: Grid) -> list[_Line]:
+    """The lines of a table, each with the words of its cells and those of the columns' names."""
+    starts = [0, *(found.end() for found in re.finditer("\n", text))]
+    words: list[list[Lettered]] = [[] for _ in starts]
+    before = 0  # where the value before a label ends
+    for span in spans:
+        if not (span.location.cell or "").isdigit():  # the place of a whole row
+            continue
+        cell = grid.cells[int(span.location.cell or "")]
+        line = bisect.bisect_right(starts, span.start) - 1
+        label_at = max(before, starts[line])
+        for at, found in (
+            (label_at, _words_of_label(text[label_at : span.start], cell, grid)),
+            (span.start, _words_of(cell)),
+        ):
+            letters = count_letters(text[starts[line] : at])
+            words[line] += [(letters + inside, word) for inside, word in found]
+        before = span.end
+    return list(zip(text.split("\n"), words, strict=True))
+
+
+def _words_of_label(label: str, value: GridCell, grid: Grid) -> Iterator[Lettered]:
+    """The words of the cells above a value that its label is made of; those of another page are not among them."""
+    rest, letters = label.strip(" |:"), 0
+    for cell in grid.cells:
+        columns = range(cell.column, cell.column + cell.columns)
+        is_above = cell.row < value.row and any(
+            column in columns for column in range(value.column, value.column + value.columns)
+        )
+        name = _text_of(cell).rstrip(": ") if is_above and rest else ""
+        if name and rest.startswith(name):
+            yield from ((letters + at, word) for at, word in _words_of(cell))
+            letters += count_letters(name)
+            rest = rest.removeprefix(name).lstrip(" /")
+
+
+def _blocks(grid: Grid) -> Iterator[_Line]:
     """Lines of a table that only divides the page: one-line cells of a row side by side, others one after the other."""
     for _, in_row in itertools.groupby(grid.cells, key=lambda cell: cell.row):
-        cells = [[row.text() for row in read_rows(cell.words)] for cell in in_row if cell.words]
-        if all(len(lines) == 1 for lines in cells):
-            yield COLUMN.join(line for lines in cells for line in lines)
+        cells = [list(read_rows(cell.words)) for cell in in_row if cell.words]
+        if all(len(rows) == 1 for rows in cells):
+            yield _block_line([row for rows in cells for row in rows])
         else:
-            for lines in cells:
-                yield from (*lines, "")
+            for rows in cells:
+                yield from (*(_block_line([row]) for row in rows), ("", ()))
+
+
+def _block_line(rows: Sequence[PageRow]) -> _Line:
+    text = COLUMN.join(row.text() for row in rows)
+    return text, letter([word for row in rows for word in row.in_order()], text) if rows else ()
 
 
 def _count_lines(words: Iterable[Word]) -> int:

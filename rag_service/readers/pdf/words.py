@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
 
+from rag_service.domain import Box as PageBox
 from rag_service.readers.common.raised import lower_run, raise_run
 
 _HYPHENS = "\x02\ufffe"
@@ -61,6 +62,7 @@ _LINE = 0.5  # of the height, between words of one line
 _OVERLAP = 0.15  # of the height, of two digits; kerning is half of that
 _STACKED = 2.0  # times the height of a character: a word of two lines; an index below an exponent takes less
 _REPEATED = 0.15  # of the height, between a word and the same one drawn again
+_STEP, _FINE = 100, 1000  # points, and parts of a thousandth, from which a page's directions are measured
 _MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
 
 
@@ -77,9 +79,30 @@ class Word(NamedTuple):
     height: float  # from the descender to the ascender of its font
     at: int = -1  # PDFium's index of its first character; -1: none
     is_table: bool = False  # represents a whole table, one line of text per row; its height is that of one row
+    rows: Sequence[Sequence[Lettered]] = ()  # of a table: the words of each line
 
 
+Lettered = tuple[int, Word]  # a word of a line, and how many letters and digits of the line stand before it
 Box = tuple[float, float, float, float]  # left, bottom, right, top
+
+
+def count_letters(text: str) -> int:
+    """Letters and digits: laying out and joining words leaves them in their order."""
+    return sum(map(str.isalnum, text))
+
+
+def letter(words: Sequence[Word], text: str) -> list[Lettered]:
+    """The words of a line or cell, placed in its text; one for all of them where their letters are not those of it."""
+    counts = [count_letters(word.text) for word in words]
+    if sum(counts) == count_letters(text):
+        return list(zip(itertools.accumulate(counts, initial=0), words, strict=False))
+    if len({word.turns for word in words}) > 1:
+        return []
+    bottom = min(word.middle - word.height / 2 for word in words)
+    top = max(word.middle + word.height / 2 for word in words)
+    left, right = min(word.left for word in words), max(word.right for word in words)
+    whole = words[0]._replace(text=text, left=left, right=right, middle=(bottom + top) / 2, height=top - bottom)
+    return [(0, whole)]
 
 
 def read_words(page: Any, text_page: Any) -> list[Word]:
@@ -170,7 +193,7 @@ def _part_columns(words: list[Word], text_page: Any) -> list[Word]:
     starts = list[float]()
     gap_of_start, gap_of_end = dict[int, float](), dict[int, float]()  # where its right-most gap begins
     line, end, direction = math.inf, 0.0, None  # of the word before
-    for _, _, _, turns, left, right, middle, height, _, _ in words:
+    for _, _, _, turns, left, right, middle, height, *_ in words:
         if left - end > COLUMN_GAP * height and abs(middle - line) <= _LINE * height and turns == direction:
             starts.append(left)
             for place, gaps in ((_place(left), gap_of_start), (_place(right), gap_of_end)):
@@ -433,6 +456,34 @@ def turn(box: Box, turns: int) -> Box:
         left, bottom, right, top = box
         box = -top, left, -bottom, right
     return box
+
+
+def boxes_on(page: Any) -> Callable[[Word], PageBox | None]:
+    """Gives the boxes of words on a page as it is shown: cut to its crop box, and rotated."""
+    (x, y), *units = (_on_page(page, *point) for point in ((0, 0), (_STEP, 0), (0, _STEP)))
+    across, up = (((unit[0] - x) / _STEP, (unit[1] - y) / _STEP) for unit in units)
+
+    def box_of(word: Word) -> PageBox | None:
+        low, high = word.middle - word.height / 2, word.middle + word.height / 2
+        left, bottom, right, top = turn((word.left, low, word.right, high), -(word.turns or 0) % 4)
+        if not all(map(math.isfinite, (left, bottom, right, top))):
+            return None
+        corners = [
+            (round(x + to_right * across[0] + to_top * up[0]), round(y + to_right * across[1] + to_top * up[1]))
+            for to_right, to_top in ((left, bottom), (right, top))
+        ]
+        (left_side, right_side), (top_side, bottom_side) = (sorted(side) for side in zip(*corners, strict=True))
+        return left_side, top_side, right_side, bottom_side
+
+    return box_of
+
+
+def _on_page(page: Any, right: float, up: float) -> tuple[float, float]:
+    """A point in thousandths of the page as it is shown, from its top left."""
+    x, y = ctypes.c_int(), ctypes.c_int()
+    size = 1000 * _FINE
+    pdfium.FPDF_PageToDevice(page, 0, 0, size, size, 0, right, up, ctypes.byref(x), ctypes.byref(y))
+    return x.value / _FINE, y.value / _FINE
 
 
 def _lost_letters(page: Any, text_page: Any) -> list[Word]:

@@ -4,8 +4,9 @@
 import { makeBadge } from "./badges.js";
 import { el, hidden, icon } from "./dom.js";
 import { citationAt, findUnproved } from "./evidence.js";
-import { t } from "./i18n.js";
+import { t, upright } from "./i18n.js";
 import { parseBlocks } from "./markdown.js";
+import { fullPlace, iconOf } from "./places.js";
 import { legendOf, proofOf } from "./proof.js";
 import { renderBlock } from "./render.js";
 
@@ -43,7 +44,7 @@ export class AnswerView {
       const signature = `${block.from} ${JSON.stringify(shape)} ${text.slice(block.from, block.to)}`;
       if (this._blocks[i]?.signature === signature) return;
       const seen = new Map(); // how often a mark has come up in its sentence
-      const badge = (number, at) => this._badge({ text, placed: inside, state, seen }, number, at);
+      const badge = (number, at) => this._badge({ text, placed: inside, all: placed, state, seen }, number, at);
       const element = renderBlock(block, { source: text, ranges: flags, badge });
       if (this._blocks[i]) this._blocks[i].element.replaceWith(element);
       else this.element.append(element);
@@ -61,7 +62,7 @@ export class AnswerView {
     details.append(...more);
   }
 
-  _badge({ text, placed, state, seen }, number, at) {
+  _badge({ text, placed, all, state, seen }, number, at) {
     const first = citationAt(placed, number, at);
     const key = `${number} ${first?.from}`;
     const nth = seen.get(key) ?? 0;
@@ -70,8 +71,28 @@ export class AnswerView {
     const citation = citationAt(placed, number, at, nth) ?? missing;
     const sentence = first ? text.slice(first.from, first.to) : "";
     const name = this._evidence.nameOf(citation);
-    return makeBadge(citation, name, (badge) => this._open(citation, badge, sentence));
+    const isNamed = !citation.documentId || all[citation.index - 1]?.documentId !== citation.documentId;
+    return makeBadge(citation, { name, isNamed }, (badge) => this._open(citation, badge, sentence));
   }
+}
+
+/** The documents that several citations stand in, each once, with the places. @param evidence of the answer */
+export function makeSources(evidence) {
+  const documents = new Map();
+  for (const citation of evidence.citations) {
+    const name = evidence.nameOf(citation);
+    if (!citation.documentId || !name) continue;
+    const { places } = documents.get(citation.documentId) ?? documents.set(citation.documentId, { citation, name, places: new Set() }).get(citation.documentId);
+    places.add(fullPlace(citation.location));
+  }
+  if (evidence.citations.length < 2 || !documents.size) return null;
+  const lines = [...documents.values()].map(({ citation, name, places }) => {
+    const { documentId: id, contentHash, location } = citation;
+    const open = async ({ currentTarget }) => (await import("./panel.js")).panel().openDocument({ id, contentHash, name, location }, currentTarget);
+    const where = [...places].filter(Boolean).join("; ");
+    return el("li", {}, icon(iconOf(name)), el("span", {}, el("button", { type: "button", className: "link", onclick: open }, el("bdi", {}, upright(name))), where ? ` · ${where}` : null));
+  });
+  return el("div", { className: "sources" }, el("h3", {}, t("sources")), el("ul", {}, ...lines));
 }
 
 const wrapAs = (kind) => (isFirst) =>

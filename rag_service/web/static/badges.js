@@ -1,33 +1,31 @@
 // A citation in the text: what kind of file, where in it, and whether it holds.
 
-import { el, hidden, icon } from "./dom.js";
+import { el, icon } from "./dom.js";
 import { t, upright } from "./i18n.js";
 import { fullPlace, iconOf, shortPlace } from "./places.js";
-import { proofDetail, proofLine, proofOf, proofWords } from "./proof.js";
+import { proofDetail, proofLine, proofWords } from "./proof.js";
 import { attachTooltip } from "./tooltip.js";
-
-const TAIL = /[^](?:![A-Z]+\d+(?::[A-Z]+\d+)?|[/.[][^/.[]{1,20})$/; // the cell, the last step of a path: never cut off
-const SILENT = new Set(["quote", "checking"]); // the words are for screen readers: all is well, or soon known
 
 /**
  * @param citation as the API sends it; {mark, status: "checking" | "pending"} when it has sent none
  * @param {string | null} name file name of its document
+ * @param isNamed false: the badge before is of the same document, and the place says enough
  * @param open called with the badge when it is activated
  */
-export function makeBadge(citation, name, open) {
+export function makeBadge(citation, { name, isNamed }, open) {
   const status = citation.status;
   const place = upright(shortPlace(citation.location));
-  const end = place ? place.length - (TAIL.exec(place)?.[0].length ?? 1) + 1 : 0;
   const label = upright(name ?? (citation.documentId ? t("other_document") : t("missing_source", { mark: citation.mark })));
+  const whole = [label, fullPlace(citation.location), proofWords(citation)].filter(Boolean).join(", ");
   const badge = el(
     "button",
-    { type: "button", className: `badge status-${status}`, "data-mark": citation.mark, "data-status": status },
+    { type: "button", className: `badge status-${status}`, "data-mark": citation.mark, "data-status": status, "aria-label": whole },
     icon(name ? iconOf(name) : "info", "file-icon"),
-    el("span", { className: "badge-name" }, label),
-    place && el("span", { className: "badge-place" }, el("span", { className: "badge-cut" }, el("span", { className: "dot" }, " · "), place.slice(0, end)), place.slice(end)),
+    isNamed || !place ? el("span", { className: "badge-name" }, label) : null,
+    isNamed && place ? el("span", { className: "dot" }, " · ") : null,
+    place ? el("span", { className: "badge-place" }, place) : null,
     icon(status, "status-icon"),
-    hidden(", "),
-    SILENT.has(proofOf(citation)) ? hidden(proofWords(citation)) : el("span", { className: "badge-status" }, proofWords(citation)),
+    status === "verified" || status === "checking" ? null : el("span", { className: "badge-status" }, proofWords(citation)),
   );
   badge.addEventListener("click", () => open(badge));
   attachTooltip(badge, () => describe(citation, label));

@@ -20,6 +20,13 @@ export class Composer {
     this._box.addEventListener("input", () => this.set(this.text));
     this._box.addEventListener("keydown", (event) => this._press(event, last));
     this._stop.addEventListener("click", stop);
+    document.addEventListener("keydown", (event) => {
+      const isTyping = event.target.closest?.("input, textarea, select, dialog:modal");
+      if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && this._box.checkVisibility()) {
+        event.preventDefault();
+        this.focus();
+      } else if (event.key === "Escape" && !this._stop.hidden && !document.querySelector("dialog[open]")) stop();
+    });
     byId("ask-form").addEventListener("submit", (event) => {
       event.preventDefault();
       const question = this.text.trim();

@@ -3,18 +3,16 @@
 import { el } from "./dom.js";
 import { t } from "./i18n.js";
 import { fullPlace } from "./places.js";
-import { proofWords } from "./proof.js";
+import { differenceOf, proofWords } from "./proof.js";
 
-/** The answer with its marks, then one line for each place that was cited. */
-export function plainText(text, evidence) {
-  const lines = new Map();
-  for (const citation of evidence.citations) {
-    const name = evidence.nameOf(citation);
-    if (!citation.documentId || !name) continue;
-    const line = [name, fullPlace(citation.location)].filter(Boolean).join(", ");
-    lines.set(`[C${citation.mark}] ${line} (${proofWords(citation)})`, true);
-  }
-  return lines.size ? `${text.trim()}\n\n${t("sources")}:\n${[...lines.keys()].join("\n")}\n` : text;
+/** The answer with its verdict and marks, then one line for each place that was cited, and for what no source says. */
+export function plainText(text, evidence, verdict = "") {
+  const lines = evidence.citations.map((citation) => {
+    const where = [evidence.nameOf(citation), fullPlace(citation.location)].filter(Boolean).join(", ");
+    return `[C${citation.mark}]${where ? ` ${where}` : ""} (${[proofWords(citation), differenceOf(citation)].filter(Boolean).join(": ")})`;
+  });
+  const parts = [text.trim(), verdict, lines.length ? `${t("sources")}:\n${[...new Set(lines)].join("\n")}` : ""];
+  return `${parts.filter(Boolean).join("\n\n")}\n`;
 }
 
 /** Whether it worked. Browsers offer the clipboard on https and localhost only; elsewhere the old way. */

@@ -167,6 +167,7 @@ function row(document) {
   return makeRow({
     icon: iconOf(name),
     title: name,
+    open: chunkCount > 0 ? (opener) => view(document, name, opener) : null,
     state,
     about: [
       document.name.includes("/") ? document.name : null,
@@ -206,6 +207,9 @@ const warnings = ({ warnings: told }) => (told?.length ? el("p", { className: "m
 
 /** What fails is told above the list. */
 const attempt = (action) => trying(byId("documents-messages"), action, listing);
+
+const view = ({ id, contentHash }, name, opener) =>
+  attempt(async () => (await import("./panel.js")).panel().openDocument({ id, contentHash, name }, opener));
 
 const save = (document, name) => attempt(() => download(`/documents/${document.id}/original`, name));
 

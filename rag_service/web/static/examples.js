@@ -9,7 +9,7 @@ import { isAdministrator, mayWrite } from "./session.js";
 /** Questions over the visitor's own documents take the place of those over the documents that come with the service. */
 export async function showOwnExamples() {
   const user = await whoAmI().catch(() => null);
-  const found = await read("/examples").catch(() => null); // the others stay
+  const found = await read("/examples", { language: document.documentElement.lang }).catch(() => null); // the others stay
   if (user && found) byId("no-documents").replaceChildren(...(found.hasDocuments ? [] : [whatToDo(user)]));
   byId("examples-block").hidden = found?.hasDocuments === false;
   if (!found?.items?.length) return;

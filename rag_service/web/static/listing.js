@@ -129,9 +129,10 @@ const focusable = (row) => [...(row?.querySelectorAll("a, button, input, summary
  * A row: what it is, a line about it, and what can be done with it.
  *
  * @param href where the name leads
+ * @param open called with the name when it is activated, in place of `href`
  * @param actions {icon, label, onclick} each; the label is shown to screen readers and on hover
  */
-export function makeRow({ icon: drawing, title: name, href = null, state = null, about = [], more = null, actions = [] }) {
+export function makeRow({ icon: drawing, title: name, href = null, open = null, state = null, about = [], more = null, actions = [] }) {
   const title = upright(name);
   return el(
     "li",
@@ -140,7 +141,7 @@ export function makeRow({ icon: drawing, title: name, href = null, state = null,
     el(
       "div",
       { className: "row-body" },
-      el("p", { className: "row-title" }, href ? el("a", { href }, el("bdi", {}, title)) : el("bdi", {}, title), state),
+      el("p", { className: "row-title" }, nameOf(title, { href, open }), state),
       el("p", { className: "muted row-about" }, upright(about.filter(Boolean).join(" · "))),
       more,
     ),
@@ -153,6 +154,12 @@ export function makeRow({ icon: drawing, title: name, href = null, state = null,
       ),
     ),
   );
+}
+
+function nameOf(title, { href, open }) {
+  const name = el("bdi", {}, title);
+  if (href) return el("a", { href }, name);
+  return open ? el("button", { type: "button", className: "link", onclick: (event) => open(event.currentTarget) }, name) : name;
 }
 
 /** A word on the state of something. @param tone good, warn, bad or plain */

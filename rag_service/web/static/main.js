@@ -33,10 +33,11 @@ startSignIn();
 startAgents();
 startScope();
 tellState();
+whoAmI().then((user) => document.documentElement.classList.toggle("is-administrator", isAdministrator(user)), () => {});
 
 function loadPanel() {
   panel ??= import("./panel.js").then(
-    ({ SourcePanel }) => new SourcePanel(),
+    (module) => module.panel(),
     () => (panel = null), // the server is away; the next badge tries again
   );
   return panel;

@@ -5,9 +5,12 @@ const FENCE = /^\s{0,3}(```|~~~)/;
 const HEADING = /^\s{0,3}(#{1,6})\s+/;
 const RULE = /^\s{0,3}(-{3,}|\*{3,}|_{3,})\s*$/;
 const ITEM = /^(\s*)([-*+•]|\d{1,3}[.)])\s+/;
+const MOST_LABEL = 200; // characters; the names of several columns may be joined
 const QUOTE = /^\s{0,3}>\s?/;
 const TABLE_RULE = /^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$/;
 const ROW = /^\s*\|[^|]*\|[^|]*\|/;
+const MARKS_AT_END = /\s*(?:[[［【]\s?[Cc]\s?[0-9][^\]］】]{0,40}[\]］】][\s.;]*)+$/;
+const AFTER_MARKS = /[\s.;]*$/;
 const S = "[ \\t\\u00a0\\u202f]";
 // As in rag_service/language/sentences.py: [C1], [c1], [C 1], [C1, C2], [C1-3], also in full-width brackets.
 const MARK =
@@ -42,7 +45,7 @@ export function parseBlocks(source) {
   return blocks;
 }
 
-function readLines(source) {
+export function readLines(source) {
   let start = 0;
   return source.split("\n").map((text) => {
     const line = { text, start, end: start + text.length };
@@ -58,6 +61,8 @@ function readBlock(lines, at) {
   const heading = HEADING.exec(text);
   if (heading) return ["heading", at + 1, { level: heading[1].length, start: start + heading[0].length, end }];
   if (RULE.test(text)) return ["rule", at + 1, {}];
+  const labelled = readLabelled(lines, at);
+  if (labelled) return ["table", labelled.next, labelled];
   if (startsTable(lines, at)) return readTable(lines, at);
   if (ITEM.test(text)) return readList(lines, at);
   if (QUOTE.test(text)) {
@@ -71,12 +76,48 @@ function readBlock(lines, at) {
 
 function startsBlock(lines, at) {
   const { text } = lines[at];
-  return [FENCE, HEADING, RULE, ITEM, QUOTE].some((pattern) => pattern.test(text)) || startsTable(lines, at);
+  return [FENCE, HEADING, RULE, ITEM, QUOTE].some((pattern) => pattern.test(text)) || startsTable(lines, at) || readLabels(lines[at])?.cells.length > 1;
 }
 
 const hasHead = (lines, at) => lines[at].text.includes("|") && TABLE_RULE.test(lines[at + 1]?.text ?? "");
 // A row may also be quoted by itself, without its head.
 const startsTable = (lines, at) => hasHead(lines, at) || ROW.test(lines[at].text);
+
+/**
+ * Lines that are rows of a table, "Product: Hex bolt M8 | Stock: 120", from lines[at] on: {next, head, rows, marks} with
+ * the ranges of labels, values and marks; null where the line is none.
+ */
+export function readLabelled(lines, at) {
+  const columns = new Map(); // label → its range
+  const rows = [];
+  let next = at;
+  for (; next < lines.length; next += 1) {
+    const row = readLabels(lines[next]);
+    if (!row || (rows.length ? !row.cells.some(({ label }) => columns.has(label)) : row.cells.length < 2)) break;
+    for (const { label, range } of row.cells) if (!columns.has(label)) columns.set(label, range);
+    rows.push(row);
+  }
+  if (!rows.length) return null;
+  const inColumns = ({ cells }) => [...columns.keys()].map((label) => cells.find((cell) => cell.label === label) ?? null);
+  return { next, head: [...columns.values()], rows: rows.map(inColumns), marks: rows.map(({ marks }) => marks) };
+}
+
+/** The cells of a row with a label each, and its marks behind them; null for any other line. */
+function readLabels({ text, start }) {
+  if (!text.includes(": ")) return null;
+  const end = MARKS_AT_END.exec(text)?.index ?? text.trimEnd().length;
+  const cells = [];
+  let at = 0;
+  for (const part of text.slice(0, end).split(" | ")) {
+    const colon = part.indexOf(": ");
+    const label = part.slice(0, colon);
+    if (colon < 1 || colon > MOST_LABEL || cells.some((cell) => cell.label === label)) return null;
+    const from = start + at;
+    cells.push({ label, range: { start: from, end: from + colon }, start: from + colon + 2, end: from + part.length });
+    at += part.length + 3;
+  }
+  return { cells, marks: end < text.trimEnd().length ? { start: start + end, end: start + text.search(AFTER_MARKS) } : null };
+}
 
 function advance(lines, at, belongs) {
   while (at < lines.length && belongs(lines[at], at)) at += 1;

@@ -4,14 +4,21 @@
 // modal. Either way Escape closes it, and focus goes back to the badge that opened it.
 
 import { byId, el, icon } from "./dom.js";
-import { decimal, t, upright } from "./i18n.js";
+import { t, upright } from "./i18n.js";
 import { fullPlace, iconOf } from "./places.js";
 import { proofDetail, proofLine } from "./proof.js";
+import { showDocument } from "./document_view.js";
 import { showSource } from "./source.js";
+import { quietly } from "./tooltip.js";
 
 const wide = matchMedia("(min-width: 64rem)");
 
-export class SourcePanel {
+let only = null;
+
+/** The panel of the page. */
+export const panel = () => (only ??= new SourcePanel());
+
+class SourcePanel {
   constructor() {
     this._dialog = byId("panel");
     this._opener = null;
@@ -27,11 +34,8 @@ export class SourcePanel {
 
   /** Show what a citation rests on. */
   async open(citation, { evidence, rating }, badge, sentence) {
-    const request = (this._request += 1);
+    const request = this._begin(badge);
     const name = evidence.nameOf(citation);
-    this._opener?.removeAttribute("aria-expanded");
-    this._opener = badge;
-    badge.setAttribute("aria-expanded", "true");
     const passage = el("div", { className: "panel-passage" });
     this._dialog.replaceChildren(
       this._head(name ?? t(citation.documentId ? "other_document" : "missing_source", { mark: citation.mark }), citation),
@@ -42,18 +46,40 @@ export class SourcePanel {
         proofDetail(citation),
         sentence ? el("h3", {}, t("panel_cited")) : null,
         sentence ? el("p", { className: "cited" }, plain(sentence)) : null,
-        citation.quote ? heading(citation) : null,
+        citation.quote ? el("h3", {}, t("panel_quote")) : null,
         passage,
         rating ? el("p", { className: "panel-rating" }, el("span", { className: "muted" }, t("citation_question")), rating.buttons) : null,
         rating?.more,
+        citation.documentId && name ? this._wholeDocument(citation, name) : null,
       ),
     );
     this._show();
     await showSource(passage, { citation, name, evidence }, () => request === this._request);
   }
 
+  /** Show a document as a whole. @param document {id, name, contentHash, location?} */
+  async openDocument(document, opener) {
+    const request = this._begin(opener);
+    const body = el("div", { className: "panel-passage" });
+    this._dialog.replaceChildren(this._head(document.name, {}), el("div", { className: "panel-body", tabIndex: 0 }, body));
+    this._show();
+    await showDocument(body, document, () => request === this._request);
+  }
+
+  _begin(opener) {
+    if (opener !== this._opener) this._opener?.removeAttribute("aria-expanded");
+    this._opener = opener;
+    opener.setAttribute("aria-expanded", "true");
+    return (this._request += 1);
+  }
+
   close() {
-    if (this._dialog.open) this._dialog.close();
+    if (this._dialog.open) quietly(() => this._dialog.close()); // it gives focus back by itself, too
+  }
+
+  _wholeDocument({ documentId, contentHash, location }, name) {
+    const onclick = () => this.openDocument({ id: documentId, contentHash, name, location }, this._opener);
+    return el("p", {}, el("button", { type: "button", className: "quiet", onclick }, icon(iconOf(name)), t("open_document")));
   }
 
   _head(name, citation) {
@@ -83,13 +109,10 @@ export class SourcePanel {
     document.body.classList.remove("has-panel");
     this._opener?.removeAttribute("aria-expanded");
     // The badge is made anew when its answer grows; the question box is the next best place to go on.
-    (this._opener?.isConnected ? this._opener : byId("question")).focus();
+    quietly(() => (this._opener?.isConnected ? this._opener : byId("question")).focus());
     this._opener = null;
   }
 }
-
-const heading = ({ support }) =>
-  el("h3", {}, t("panel_quote"), el("span", { className: "muted" }, ` · ${t("panel_support")} ${decimal(support)}`));
 
 const BULLET = /^[\s>#*+•-]*(?:\d{1,3}[.)]\s+)?/;
 

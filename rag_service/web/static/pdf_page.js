@@ -3,7 +3,6 @@
 import { el, hidden, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { openImage, openPdf } from "./pdf_document.js";
-import { findQuote } from "./pdf_quote.js";
 import { extensionOf } from "./places.js";
 
 const ZOOMS = [1, 1.5, 2.25];
@@ -48,11 +47,11 @@ class PdfView {
     const words = t("page_of", { page: this._number, total: this._pdf.numPages });
     const canvas = el("canvas", { width: viewport.width * ratio, height: viewport.height * ratio, role: "img", "aria-label": `${this._name}, ${words}` });
     await page.render({ canvas, viewport, transform: [ratio, 0, 0, ratio, 0, 0] }).promise;
-    const marks = this._number === this._cited ? await makeMarks(page, viewport, this._citation) : [];
+    const marks = this._number === this._cited ? makeMarks(this._citation) : [];
     if (request !== this._request) return;
     this._sheet.style.width = `${ZOOMS[this._zoom] * 100}%`;
     this._sheet.replaceChildren(canvas, ...marks);
-    this._missing.hidden = marks.length > 0 || this._number !== this._cited;
+    this._missing.hidden = marks.length > 0 || this._number !== this._cited || !this._citation.quote;
     this._where.textContent = words;
     this._previous.disabled = this._number === 1;
     this._next.disabled = this._number === this._pdf.numPages;
@@ -83,36 +82,14 @@ function button(key, shape, onclick, extra = "") {
   return el("button", { type: "button", className: "icon-button", title: t(key), onclick }, icon(shape, extra), hidden(t(key)));
 }
 
-/** The quote as boxes over the page, in shares of its size. */
-async function makeMarks(page, viewport, { quote, location }) {
-  if (location.boxes?.length) return location.boxes.map((box, index) => makeMark(index ? "" : quote, shares(...box)));
-  const { items, styles } = await page.getTextContent();
-  const texts = items.filter(({ str }) => str);
-  const pen = el("canvas").getContext("2d");
-  return findQuote(texts, quote).map(({ item, from, to }) => {
-    const { str, transform, width, fontName } = texts[item];
-    pen.font = `100px ${styles[fontName]?.fontFamily ?? "sans-serif"}`;
-    const share = (end) => pen.measureText(str.slice(0, end)).width / pen.measureText(str).width;
-    return makeMark(str.slice(from, to), place(transform, [width * share(from), width * share(to)], viewport));
-  });
-}
+/** The boxes of a quote over the page, in shares of its size; the whole quote is read with the first. */
+const makeMarks = ({ quote, location }) =>
+  (location.boxes ?? []).map((box, index) => makeMark(index ? "" : quote, shares(...box)));
 
 function makeMark(text, box) {
   const mark = el("mark", { className: "pdf-mark" }, hidden(text));
   Object.assign(mark.style, box);
   return mark;
-}
-
-/** A box around a part of a line. @param along where the box begins and ends on the line of an item, from its start */
-function place([a, b, c, d, x, y], along, viewport) {
-  const size = Math.hypot(a, b) || 1;
-  const corners = along.flatMap((by) =>
-    [-0.25, 0.95].map((up) => viewport.convertToViewportPoint(x + (a / size) * by + c * up, y + (b / size) * by + d * up)),
-  );
-  const [left, top] = [0, 1].map((axis) => Math.min(...corners.map((corner) => corner[axis])));
-  const [right, bottom] = [0, 1].map((axis) => Math.max(...corners.map((corner) => corner[axis])));
-  const [across, down] = [1000 / viewport.width, 1000 / viewport.height];
-  return shares(left * across, top * down, right * across, bottom * down);
 }
 
 /** A box in thousandths of the page as a style. */

@@ -18,11 +18,18 @@ export function proofLine(citation) {
   return line(proofOf(citation), citation.status, [citation]);
 }
 
-/** What a contradicted sentence and its source say, or how a figure was computed; null where there is no more. */
-export function proofDetail({ status, reason, formula }) {
-  if (formula && !IS_CELL.test(formula)) return el("p", { className: "muted" }, t("panel_computed", { formula }));
-  const [, said, found] = (status === "contradicted" && /^\w+: (.+) \/ (.+)$/s.exec(reason ?? "")) || [];
-  return said ? el("p", { className: "muted" }, t("difference", { said, found })) : null;
+/** Why a sentence is not proved, or how a figure was computed; null where there is no more. */
+export function proofDetail(citation) {
+  const { formula } = citation;
+  const words = formula && !IS_CELL.test(formula) ? t("panel_computed", { formula }) : differenceOf(citation);
+  return words ? el("p", { className: "muted" }, words) : null;
+}
+
+/** What a sentence says and its passage does not: "$13.25 is not in the passage"; null where nothing was found. */
+export function differenceOf({ status, reason }) {
+  const [, said, found] = (status !== "verified" && /^\w+: (.+) \/ (.+)$/s.exec(reason ?? "")) || [];
+  if (!said) return null;
+  return found.startsWith("not ") ? t("missing_in_passage", { said }) : t("difference", { said, found });
 }
 
 /** How many citations there are of each kind: "exact quote (2) · reworded (1)". */
@@ -31,8 +38,9 @@ export const summarize = (citations) =>
     .map(([, of]) => `${proofWords(of[0])} (${of.length})`)
     .join(" · ");
 
-/** What the signs of these citations mean, one line for each kind. */
-export const legendOf = (citations) => present(citations).map(([name, of]) => line(name, of[0].status, of));
+/** What the signs of citations mean that prove nothing, one line for each kind. */
+export const legendOf = (citations) =>
+  present(citations.filter(({ status }) => status !== "verified")).map(([name, of]) => line(name, of[0].status, of));
 
 function present(citations) {
   const kinds = ORDER.map((name) => [name, citations.filter((citation) => proofOf(citation) === name)]);

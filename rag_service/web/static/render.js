@@ -7,11 +7,11 @@ import { parseInline, readNumbers } from "./markdown.js";
  * @typedef {object} Context
  * @property {string} source the whole text
  * @property {{start: number, end: number, wrap: (isFirst: boolean) => HTMLElement}[]} ranges parts to wrap
+ * @property {boolean} [isPassage] rows and cells in the ranges stand out
  * @property {((number: number, at: number) => Node) | null} badge what a mark becomes; null leaves it as text
  */
 
-const MARKS_AT_END = /\s*(?:[[［【]\s?[Cc]\s?[0-9][^\]］】]{0,40}([\]］】])[\s.;]*)+$/;
-const LABELLED = /^[^:|\n]{1,60}: [^|\n]*$/; // a cell with the label of its column
+const FIGURE = /^[-+−–(]?\s?[€$£¥]?\s?\d[\d\s.,'’\u00a0\u202f]*\)?\s?(?:[%€$£¥‰°]|[A-Z]{3})?$/;
 const STOP = /^[.,;:!?…)\]»”]+/;
 
 /** The element of one block. */
@@ -39,53 +39,42 @@ export function renderBlock(block, givenContext) {
     case "table":
       return renderTable(block, context);
     default:
-      return renderRow(block, context) ?? inline("p", block);
+      return inline("p", block);
   }
 }
 
-function renderTable({ head, rows }, context) {
-  const renderCell = (tag, cell) => {
-    const element = el(tag, tag === "th" ? { scope: "col" } : {});
-    renderTokens(element, parseInline(context.source, cell.start, cell.end), context);
-    for (const { start, end } of cell.more ?? []) {
-      element.append(" ");
+/** A table: figures to the right; its marks below it, where they are in sight, unless rows have marks of their own. */
+function renderTable({ head, rows, marks = [] }, context) {
+  const fill = (element, ranges) => {
+    for (const { start, end } of ranges.filter(Boolean)) {
+      if (element.hasChildNodes()) element.append(" ");
       renderTokens(element, parseInline(context.source, start, end), context);
     }
     return element;
   };
-  const body = rows.map((cells) => el("tr", {}, ...cells.map((cell) => renderCell("td", cell))));
-  const columns = head?.map((cell) => renderCell("th", cell));
-  const table = el("table", {}, columns ? el("thead", {}, el("tr", {}, ...columns)) : null, el("tbody", {}, ...body));
-  return el("div", { className: "table-scroll", tabIndex: 0 }, table);
+  const isFigure = (cell) => !cell || isNumber(context.source.slice(cell.start, cell.end));
+  const width = Math.max(...rows.map(({ length }) => length));
+  const figures = [...Array(width).keys()].map((column) => rows.some((row) => row[column]) && rows.every((row) => isFigure(row[column])));
+  const isCited = (cell) => cell && context.isPassage && context.ranges.some(({ start, end }) => start < cell.end && end > cell.start);
+  const beside = marks.slice(0, -1).some(Boolean); // else they are those of the whole
+  const body = rows.map((cells, i) => {
+    const cited = cells.filter(isCited);
+    const columns = cells.map((cell, column) =>
+      fill(el("td", { className: classes(figures[column] && "is-figure", cited.length === 1 && cell === cited[0] && "is-cited") }), cell ? [cell, ...(cell.more ?? [])] : []),
+    );
+    return el("tr", { className: classes(cited.length && "is-cited") }, ...columns, beside ? fill(el("td"), [marks[i]]) : null);
+  });
+  const names = head?.map((cell, column) => fill(el("th", { scope: "col", className: classes(figures[column] && "is-figure") }), [cell, ...(cell.more ?? [])]));
+  if (names && beside) names.push(el("td"));
+  const table = el("table", {}, names ? el("thead", {}, el("tr", {}, ...names)) : null, el("tbody", {}, ...body));
+  const scroll = el("div", { className: "table-scroll", tabIndex: 0 }, table);
+  return !beside && marks.at(-1) ? el("div", {}, scroll, fill(el("p"), [marks.at(-1)])) : scroll;
 }
 
-/**
- * A row of a sheet, "Product: bolt | Stock: 120", with its labels above the values, and its marks below, where they
- * are in sight however wide the row is; null for any other text.
- */
-function renderRow({ start, end }, context) {
-  const text = context.source.slice(start, end).trimEnd();
-  const marks = MARKS_AT_END.exec(text);
-  const parts = text.slice(0, marks?.index).split(" | ");
-  if (parts.length < 2 || !parts.every((part) => LABELLED.test(part))) return null;
-  let at = start;
-  const cells = parts.map((part) => {
-    const colon = part.indexOf(": ");
-    const cell = { label: context.source.slice(at, at + colon), start: at + colon + 2, end: at + part.length };
-    at += part.length + " | ".length;
-    return cell;
-  });
-  const values = cells.map((cell) => {
-    const element = el("td");
-    renderTokens(element, parseInline(context.source, cell.start, cell.end), context);
-    return element;
-  });
-  const head = el("tr", {}, ...cells.map(({ label }) => el("th", { scope: "col" }, label)));
-  const table = el("table", {}, el("thead", {}, head), el("tbody", {}, el("tr", {}, ...values)));
-  const below = el("p", {});
-  if (marks) renderTokens(below, parseInline(context.source, start + marks.index, start + text.lastIndexOf(marks[1]) + 1), context);
-  return el("div", { className: "sheet-row" }, el("div", { className: "table-scroll", tabIndex: 0 }, table), marks ? below : null);
-}
+/** Whether a cell holds a figure, or nothing: it stands to the right. */
+export const isNumber = (text) => !text.trim() || FIGURE.test(text.trim());
+
+const classes = (...names) => names.filter(Boolean).join(" ") || null;
 
 function renderList(items, inline) {
   const root = newList(items[0]);
@@ -104,10 +93,10 @@ function renderList(items, inline) {
 
 const newList = (item) => (item.number === null ? el("ul") : el("ol", { start: item.number }));
 
-function renderTokens(parent, tokens, context) {
-  for (const [i, token] of tokens.entries()) {
+function renderTokens(parent, given, context) {
+  for (const token of context.badge ? stopsFirst(given, context.source) : given) {
     if (token.type === "text") appendText(parent, token.start, token.end, context);
-    else if (token.type === "mark") renderMark(parent, token, tokens[i + 1], context);
+    else if (token.type === "mark") renderMark(parent, token, context);
     else if (token.type === "link") {
       // Only the words of a link: an answer must not lead anybody anywhere.
       appendText(parent, token.start, token.end, context);
@@ -121,22 +110,32 @@ function renderTokens(parent, tokens, context) {
   }
 }
 
-function renderMark(parent, { start, end }, next, context) {
-  if (!context.badge) {
-    appendText(parent, start, end, context);
-    return;
+function renderMark(parent, { start, end }, context) {
+  if (context.badge) parent.append(...readNumbers(context.source.slice(start, end)).map((number) => context.badge(number, start)));
+  else appendText(parent, start, end, context);
+}
+
+/** Tokens in which the full stop after marks stands before them, beside its word. */
+function stopsFirst(tokens, source) {
+  const moved = [...tokens];
+  for (let at = moved.length - 1; at > 0; at -= 1) {
+    const after = moved[at];
+    const [stop] = (after.type === "text" && moved[at - 1].type === "mark" && STOP.exec(source.slice(after.start, after.end))) || [];
+    if (!stop) continue;
+    let first = at - 1;
+    while (moved[first - 1]?.type === "mark") first -= 1;
+    const before = moved[first - 1];
+    const end = before?.type === "text" ? before.start + source.slice(before.start, before.end).trimEnd().length : 0;
+    if (end) moved[first - 1] = { ...before, end };
+    moved[at] = { ...after, start: after.start + stop.length };
+    moved.splice(first, 0, { type: "text", start: after.start, end: after.start + stop.length });
   }
-  const badges = readNumbers(context.source.slice(start, end)).map((number) => context.badge(number, start));
-  parent.append(...badges);
-  const [stop] = next?.type === "text" ? STOP.exec(context.source.slice(next.start, next.end)) ?? [""] : [""];
-  if (!stop) return;
-  // A line may break after a badge, but the full stop must not stand alone on the next one.
-  const kept = el("span", { className: "keep" }, badges.at(-1), stop);
-  parent.append(kept);
-  next.start += stop.length;
+  return moved;
 }
 
 /** Append source[from, to) as text, parts of it wrapped where the context's ranges say so. */
+const wrapped = new WeakMap(); // element → the range that it wraps a part of
+
 export function appendText(parent, from, to, context) {
   let at = from;
   for (const range of context.ranges) {
@@ -144,11 +143,15 @@ export function appendText(parent, from, to, context) {
     const start = Math.max(at, range.start);
     const end = Math.min(to, range.end);
     if (start > at) parent.append(context.source.slice(at, start));
-    const wrapper = range.wrap(!context.told.has(range));
+    const before = parent.lastChild;
+    const wrapper = before && wrapped.get(before) === range ? before : range.wrap(!context.told.has(range)); // goes on
+    wrapped.set(wrapper, range);
     context.told.add(range);
     const words = context.source.slice(start, end);
     wrapper.append(words.trimEnd()); // a line under the blank before a badge looks like a mistake
-    parent.append(wrapper, words.slice(words.trimEnd().length));
+    if (wrapper !== before) parent.append(wrapper);
+    const blank = words.slice(words.trimEnd().length);
+    if (blank) parent.append(blank);
     at = end;
   }
   if (at < to) parent.append(context.source.slice(at, to));

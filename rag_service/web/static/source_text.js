@@ -37,7 +37,7 @@ export async function showText(into, { citation, name, evidence }) {
     }
   };
   if (citation.start === null) fill(alone(citation.quote), el("p", { className: "muted" }, t("panel_not_in_text")));
-  else await load(citation.start - BEFORE, citation.end + AFTER);
+  else await load(citation.start - BEFORE, citation.end + (citation.quote ? AFTER : STEP));
 }
 
 /** Nothing supports the sentence: what the answer pointed at, so that its reader can judge. */
@@ -55,7 +55,7 @@ function locate(body, citation) {
   const from = body.start > 0 ? Math.min(start, body.text.search(/\s/) + 1) : 0;
   const last = body.text.search(/\s+\S*$/);
   const to = body.end < body.length && last >= end ? last : body.text.length;
-  return { text: body.text.slice(from, to), quote: { start: start - from, end: end - from } };
+  return { text: body.text.slice(from, to), quote: start < end ? { start: start - from, end: end - from } : null };
 }
 
 const more = (key, action) => el("button", { type: "button", className: "quiet", onclick: action }, t(key));

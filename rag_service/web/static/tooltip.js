@@ -7,6 +7,7 @@ const GAP = 8; // pixels to the badge and to the edges of the window
 const tooltip = byId("tooltip");
 let owner = null;
 let timer = 0;
+let isQuiet = false; // focus is given back, and nothing is asked
 
 /** @param content makes the tooltip's elements when it is shown */
 export function attachTooltip(target, content) {
@@ -19,7 +20,7 @@ export function attachTooltip(target, content) {
   });
   target.addEventListener("pointerleave", () => soon(hide));
   target.addEventListener("focus", () => {
-    if (target.matches(":focus-visible")) show(target, content);
+    if (!isQuiet && target.matches(":focus-visible")) show(target, content);
   });
   target.addEventListener("blur", hide);
   target.addEventListener("click", hide);
@@ -39,6 +40,13 @@ function show(target, content) {
   const top = document.querySelector(".top").getBoundingClientRect().bottom;
   tooltip.style.left = `${Math.max(GAP, left)}px`;
   tooltip.style.top = `${above > top ? above : badge.bottom + GAP}px`;
+}
+
+/** Do what gives focus back to an element, without its tooltip. */
+export function quietly(action) {
+  isQuiet = true;
+  action();
+  isQuiet = false;
 }
 
 export function hide() {

@@ -1,7 +1,7 @@
 // One question and what becomes of it: searching, written, complete, stopped, or failed.
 
 import { ApiError, ask, chat } from "./api.js";
-import { AnswerView, makeLegend } from "./answer.js";
+import { AnswerView, makeLegend, makeSources } from "./answer.js";
 import { copyText, plainText } from "./copying.js";
 import { announce, el, icon } from "./dom.js";
 import { Evidence } from "./evidence.js";
@@ -10,11 +10,9 @@ import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { proofOf } from "./proof.js";
-import { makeDecision, makeSearched, makeWhy } from "./why.js";
+import { makeSearched, makeVerdict, makeWhy } from "./why.js";
 
 const PAINT_EVERY = 60; // milliseconds; tokens may come faster than anybody reads
-const SMALL_TALK = "small-talk"; // the `model` of a reply to "hello" or "thanks"
-
 const JOINT = /[,;?]\s+\S|\s(?:and|or|y|e|o|u|et|ou)\s/giu;
 
 let count = 0;
@@ -56,12 +54,13 @@ export class Turn {
       openSource(citation, { evidence: this.evidence, rating: this._ratingOf(citation) }, badge, sentence),
     );
     this._progress = el("p", { className: "progress" });
+    this._verdict = el("div", {});
     this._below = el("div", { className: "below" });
     this._steps = el("ul", { className: "steps muted", hidden: true });
     this._taken = [];
     const id = `turn-${(count += 1)}`;
     const words = [el("span", { className: "sr-only" }, `${t("question")}: `), question];
-    this._body = el("div", { className: "answer" }, this._progress, this._steps, this._answer.element, this._below);
+    this._body = el("div", { className: "answer" }, this._progress, this._verdict, this._steps, this._answer.element, this._below);
     this.element = el(
       "article",
       { className: "turn", "aria-labelledby": id },
@@ -145,25 +144,24 @@ export class Turn {
       this.feedback = given;
       this._onChange();
     });
-    const decision = makeDecision(final, !kinds.size);
+    const verdict = makeVerdict(final, !kinds.size);
+    this._verdict.replaceChildren(...[verdict, makeSearched(final)].filter(Boolean));
     this._below.replaceChildren(
       ...[
-        makeSearched(final),
+        makeSources(this.evidence),
         makeLegend(kinds, final.citations),
         final.withheldSentences ? notice("warn", el("p", {}, t("withheld", { count: final.withheldSentences }))) : null,
-        final.ragUsed === false && final.model !== SMALL_TALK ? notice("warn", el("p", {}, t(`rag_${final.contextUse}`))) : null,
-        final.sources.length || final.model === SMALL_TALK ? null : this._nothingFound(),
+        final.sources.length || !verdict ? null : this._nothingFound(),
         el(
           "div",
           { className: "answer-foot" },
-          decision,
           el("div", { className: "answer-actions" }, feedback.buttons, this._editButton(), this._copyButton()),
         ),
         feedback.more,
         makeWhy(final),
       ].filter(Boolean),
     );
-    announce(`${t("complete")} ${decision.textContent}`);
+    announce(`${t("complete")} ${verdict?.textContent ?? ""}`);
   }
 
   /** Thumbs on a citation of a complete answer. */
@@ -231,7 +229,7 @@ export class Turn {
   _copyButton() {
     const label = el("span", {}, t("copy"));
     const copy = async () => {
-      const copied = await copyText(plainText(this.text, this.evidence));
+      const copied = await copyText(plainText(this.text, this.evidence, this._verdict.querySelector(".decision")?.textContent));
       label.textContent = t(copied ? "copied" : "copy_failed");
       announce(label.textContent);
       setTimeout(() => (label.textContent = t("copy")), 2500);

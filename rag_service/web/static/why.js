@@ -3,20 +3,24 @@
 import { el, icon } from "./dom.js";
 import { decimal, duration, t, upright, whole } from "./i18n.js";
 import { iconOf, sourcePlace } from "./places.js";
-import { summarize } from "./proof.js";
+import { differenceOf, proofOf, summarize } from "./proof.js";
+
+const SMALL_TALK = "small-talk"; // the `model` of a reply to "hello" or "thanks"
+const WAYS = new Set(["quote", "computed"]); // of proof that have a verdict of their own
 
 /** The disclosure "Why this answer". @param final the body of the `final` event */
 export function makeWhy(final) {
   const parts = final.confidenceParts;
   const facts = [
-    [t("why_decision"), t(`decision_${final.decision}`)],
+    final.model !== SMALL_TALK && [t("why_decision"), verdictOf(final)[0]],
+    final.citations.length > 0 && [t("why_proof"), summarize(final.citations)],
     // A high number beside "uncertain" would contradict it: how sure the passages make us is not all that counts.
     final.decision === "can_proceed" && [t("why_confidence"), meter(final.confidence)],
-    [t("why_relevance"), decimal(parts.meanRelevance)],
-    parts.meanRerank !== null && [t("why_rerank"), decimal(parts.meanRerank)],
     [t("why_time"), duration(final.latencyMs)],
-    [t("why_model"), final.model],
-    [t("why_tokens"), `${whole(final.promptTokens)} + ${whole(final.completionTokens)}`],
+    [t("why_relevance"), decimal(parts.meanRelevance), "for-operators"],
+    parts.meanRerank !== null && [t("why_rerank"), decimal(parts.meanRerank), "for-operators"],
+    [t("why_model"), final.model, "for-operators"],
+    usedModel(final) && [t("why_tokens"), `${whole(final.promptTokens)} + ${whole(final.completionTokens)}`, "for-operators"],
   ].filter(Boolean);
   return el(
     "details",
@@ -24,8 +28,8 @@ export function makeWhy(final) {
     el("summary", {}, icon("chevron"), t("why")),
     reasonsOf(final).length ? el("h3", {}, t("why_reasons")) : null,
     reasonsOf(final).length ? el("ul", { className: "reasons" }, ...reasonsOf(final).map((one) => el("li", {}, one))) : null,
-    el("dl", { className: "facts" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-    parts.criticalBoost ? el("p", { className: "muted" }, t("why_boost")) : null,
+    el("dl", { className: "facts" }, ...facts.map(([name, value, className]) => el("div", { className }, el("dt", {}, name), el("dd", {}, value)))),
+    parts.criticalBoost ? el("p", { className: "muted for-operators" }, t("why_boost")) : null,
     final.sources.length ? el("h3", {}, t("why_passages")) : null,
     final.sources.length ? el("ol", { className: "passages" }, ...final.sources.map((one) => passage(one, final))) : null,
   );
@@ -36,6 +40,8 @@ function reasonsOf({ reasons }) {
   return (reasons ?? []).map(({ code }) => t(`reason_${code}`));
 }
 
+const usedModel = ({ promptTokens }) => promptTokens > 0;
+
 function passage(source, final) {
   const shown = final.contextUsed.find(
     (one) => one.documentId === source.documentId && one.chunkIndex === source.chunkIndex,
@@ -43,10 +49,19 @@ function passage(source, final) {
   return el(
     "li",
     {},
-    el("div", { className: "passage-head" }, icon(iconOf(source.fileName)), el("span", {}, sourcePlace(source)), meter(source.score)),
-    el("p", { className: "muted" }, upright(source.title ?? ""), shown ? ` · ${t("why_shown", { mark: shown.mark })}` : null),
+    el("div", { className: "passage-head" }, icon(iconOf(source.fileName)), linkTo(source), meter(source.score)),
+    el("p", { className: "muted" }, upright(source.title ?? ""), shown && usedModel(final) ? ` · ${t("why_shown", { mark: shown.mark })}` : null),
     shown ? el("p", { className: "snippet" }, shown.snippet) : null,
   );
+}
+
+/** The place of a passage; it opens the document there. */
+function linkTo(source) {
+  const { documentId, fileName, title, location } = source;
+  const place = location?.page ? location : null;
+  const open = async ({ currentTarget }) =>
+    (await import("./panel.js")).panel().openDocument({ id: documentId, name: fileName ?? title, contentHash: null, location: place }, currentTarget);
+  return el("span", {}, el("button", { type: "button", className: "link", onclick: open }, sourcePlace(source)));
 }
 
 /** A figure from 0 to 1 as bar and number. */
@@ -65,16 +80,27 @@ export function makeSearched({ searchedFor }) {
   return el("p", { className: "muted" }, t("searched_for", { question: searchedFor.replaceAll("\n", " ") }));
 }
 
-/** What the answer is worth, in one line. @param isProved every sentence stands where it says */
-export function makeDecision(final, isProved) {
+/** What the answer is worth, in one line; null for small talk. @param isProved every sentence stands where it says */
+export function makeVerdict(final, isProved) {
+  if (final.model === SMALL_TALK) return null;
   const shape = { can_proceed: isProved ? "verified" : "misattributed", uncertain: "misattributed", out_of_scope: "info" };
-  const words = final.ragUsed === false ? "decision_without_documents" : `decision_${final.decision}`;
-  const figures = [summarize(final.citations), duration(final.latencyMs)].filter(Boolean);
+  const [words, reason] = verdictOf(final);
   return el(
     "p",
     { className: `decision decision-${final.decision}` },
     icon(shape[final.decision], `is-${shape[final.decision]}`),
-    words === "decision_uncertain" ? `${t(words)}. ${reasonsOf(final)[0] ?? ""}` : t(words),
-    el("span", { className: "muted" }, ` · ${figures.join(" · ")}`),
+    el("strong", {}, words),
+    reason ? ` ${reason}` : null,
   );
+}
+
+function verdictOf(final) {
+  if (final.ragUsed === false) return [t(`rag_${final.contextUse}`), null];
+  if (final.decision === "uncertain") {
+    const difference = final.citations.map(differenceOf).find(Boolean);
+    return [t("decision_uncertain"), [reasonsOf(final)[0], difference].filter(Boolean).join(" ")];
+  }
+  if (final.decision === "out_of_scope") return [t("decision_out_of_scope"), null];
+  const ways = new Set(final.citations.map(proofOf));
+  return [t(ways.size === 1 && WAYS.has([...ways][0]) ? `decision_${[...ways][0]}` : "decision_can_proceed"), null];
 }

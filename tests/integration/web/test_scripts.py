@@ -118,21 +118,6 @@ def test_offsets_count_characters_not_units(visit: Open) -> None:
     assert run(one, "evidence.js", map_all, "a📈b") == [0, 1, 3, 4]
 
 
-def test_quote_is_found_on_a_page_across_lines_hyphens_and_cells(visit: Open) -> None:
-    found = """({ findQuote }, [lines, quote]) => {
-        const items = lines.map(([str, y]) => ({ str, transform: [1, 0, 0, 1, 0, y] }));
-        return findQuote(items, quote).map(({ item, from, to }) => items[item].str.slice(from, to));
-    }"""
-    one = visit()
-    lines = [["The service rate was “excel-", 700], ["lent” in the ﬁrst quarter.", 690], ["Stock", 600], ["Price", 600]]
-    assert run(one, "pdf_quote.js", found, [lines, 'was "excellent" in the first quarter']) == [
-        "was “excel", "lent” in the ﬁrst quarter",
-    ]  # fmt: skip
-    cells = [["Bolt", 500], ["120", 500], ["7", 500], ["Nut", 480], ["120", 480], ["9", 480]]
-    assert run(one, "pdf_quote.js", found, [lines + cells, "Product: Nut | Stock: 120"]) == ["Nut", "120"]
-    assert run(one, "pdf_quote.js", found, [lines, "of something else"]) == []
-
-
 def test_quotes_after_the_first_are_folded(visit: Open) -> None:
     folded = """({ AnswerView }, open) => {
         const view = new AnswerView({ placeIn: () => ({ placed: [], flagged: [] }), nameOf: () => "a.pdf" }, () => {});
@@ -264,24 +249,27 @@ def _sent_as(error: RagError) -> dict[str, Any]:
     return body
 
 
-RENDERED = """({ renderBlock }, source) => {
-    const badge = (number) => Object.assign(document.createElement("b"), { textContent: `#${number}` });
-    const block = { type: "paragraph", start: 0, end: source.length };
-    const element = renderBlock(block, { source, ranges: [], badge });
-    const cells = [...element.querySelectorAll("th, td")].map((cell) => cell.innerText);
-    return [element.querySelector("table") ? "table" : "text", cells, element.lastElementChild?.innerText.trim()];
+RENDERED = """({ renderPassage }, [text, name]) => {
+    const cell = (one) => (one.className ? `${one.textContent} →` : one.textContent);
+    const rows = (table) => [...table.rows].map((row) => [...row.cells].map(cell));
+    return [...renderPassage(text, null, name).children].map((child) => {
+        const table = child.querySelector("table");
+        return table ? rows(table) : child.textContent.trim();
+    });
 }"""
 
 
-def test_rows_of_a_sheet_are_shown_as_a_small_table(visit: Open) -> None:
+@pytest.mark.parametrize("name", ["prices.docx", "prices.pdf", "prices.md", "prices.xlsx"])
+def test_rows_with_labels_are_a_table_in_every_format_with_figures_to_the_right(visit: Open, name: str) -> None:
+    text = "Our prices.\n\nProduct: bolt | Stock: 1,200 | Note: 1: 20\nProduct: nut | Stock: 36\n\nAsk us."
     one = visit()
-    assert run(one, "render.js", RENDERED, "Product: bolt | Stock: 1: 20 [C1].") == [
-        "table",
-        ["Product", "Stock", "bolt", "1: 20"],
-        "#1",
+    assert run(one, "passage.js", RENDERED, [text, name]) == [
+        "Our prices.",
+        [["Product", "Stock →", "Note"], ["bolt", "1,200 →", "1: 20"], ["nut", "36 →", ""]],
+        "Ask us.",
     ]
-    for text in ("Product: bolt [C1].", "a | b | c", "Note: one | two", "one\nA: 1 | B: 2"):
-        assert run(one, "render.js", RENDERED, text)[0] == "text", text
+    for other in ("Product: bolt", "a | b | c", "Note: one | two"):
+        assert run(one, "passage.js", RENDERED, [other, name]) == [other]
 
 
 @pytest.mark.parametrize(
@@ -306,9 +294,9 @@ def test_dates_and_numbers_are_written_as_in_the_readers_country(
     assert run(one, "i18n.js", "({ whole }) => whole(1234)") == number
 
 
-UNCERTAIN = """({ makeDecision }, changes) => {
+UNCERTAIN = """({ makeVerdict }, changes) => {
     const final = { decision: "uncertain", citations: [], latencyMs: 5, ...changes };
-    return makeDecision(final, true).textContent;
+    return makeVerdict(final, true).textContent;
 }"""
 
 
@@ -344,5 +332,5 @@ def test_a_stream_that_begins_anew_discards_the_text_and_its_citations(visit: Op
 
 
 def test_answer_without_documents_says_that_and_no_other_reason(visit: Open) -> None:
-    told = run(visit(), "why.js", UNCERTAIN, {"ragUsed": False})
-    assert told.startswith("Answered without documents ·")
+    told = run(visit(), "why.js", UNCERTAIN, {"ragUsed": False, "contextUse": "store_unavailable"})
+    assert told == "Not from your documents: they could not be searched just now."

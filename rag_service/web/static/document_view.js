@@ -1,0 +1,57 @@
+// A document as a whole, beside what is on the page: its pages or its text, and a search in it.
+
+import { change } from "./api.js";
+import { announce, el, icon } from "./dom.js";
+import { t, upright } from "./i18n.js";
+import { errorNotice } from "./notice.js";
+import { extensionOf, fullPlace } from "./places.js";
+import { showSource } from "./source.js";
+
+const FOUND = 10; // passages of a search, as many as a search gives
+const PAGED = new Set(["pdf", "png", "jpg", "jpeg"]);
+const SHOWN = 160; // characters of a passage in the list of what was found
+
+/**
+ * Fill an element.
+ *
+ * @param document {id, name, contentHash, location?}; with a location, it opens there
+ * @param isWanted whether nothing else has taken the place meanwhile
+ */
+export async function showDocument(into, document, isWanted) {
+  const { id, name, contentHash } = document;
+  const area = el("div", {});
+  const results = el("div", { "aria-live": "polite" });
+  let newest = 0;
+  const show = (passage) => {
+    const request = (newest += 1);
+    return showSource(area, { citation: { documentId: id, contentHash, ...passage }, name, evidence: { contextUsed: [] } }, () => request === newest && isWanted());
+  };
+  const field = el("input", { type: "search", maxLength: 2000, autocomplete: "off", "aria-label": t("document_search"), placeholder: t("document_search") });
+  const form = el("form", { className: "document-search" }, field, el("button", { type: "submit", className: "icon-button", title: t("retrieval_run") }, icon("zoom"), el("span", { className: "sr-only" }, t("retrieval_run"))));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (field.value.trim()) await find(results, { id, query: field.value.trim() }, show);
+  });
+  into.replaceChildren(form, results, area);
+  const location = document.location ?? (PAGED.has(extensionOf(name)) ? { page: 1, headings: [] } : null);
+  await show({ quote: "", start: 0, end: 0, location });
+}
+
+async function find(results, { id, query }, show) {
+  try {
+    const { passages } = await change("POST", "/query", { query, documentIds: [id], topK: FOUND, similarityThreshold: 0 });
+    const words = t("document_found", { count: passages.length });
+    results.replaceChildren(el("p", { className: "muted" }, words), el("ol", { className: "found" }, ...passages.map((one) => el("li", {}, hit(one, show)))));
+    announce(words);
+  } catch (error) {
+    if (!error.problem) throw error;
+    results.replaceChildren(errorNotice(error));
+  }
+}
+
+function hit({ text, ...passage }, show) {
+  const place = fullPlace(passage.location);
+  const onclick = () => show({ ...passage, quote: text });
+  const words = upright(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
+  return el("button", { type: "button", className: "quiet", onclick }, place ? el("strong", {}, place) : null, place ? " " : null, words);
+}

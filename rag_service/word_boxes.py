@@ -1,0 +1,84 @@
+"""Where the words of a span stand on the page that its document shows, packed into a short text.
+
+A page has hundreds of words, which few answers quote: they are unpacked only where a quote is to be marked.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from rag_service.domain import Box, Location, Span
+
+_WORD = struct.Struct("<IHHHHH")
+_SIDE = 1000  # of the page, in each direction
+
+
+class WordBox(NamedTuple):
+    """A word of a text, and where it stands."""
+
+    start: int  # characters, from the start of its span
+    end: int
+    box: Box
+
+
+def pack(words: Iterable[WordBox]) -> str:
+    """Words as `Span.words`; those that the page does not show are left out."""
+    return base64.b64encode(b"".join(_pack(words))).decode()
+
+
+def _pack(words: Iterable[WordBox]) -> Iterator[bytes]:
+    for start, end, sides in words:
+        left, top, right, bottom = (min(max(side, 0), _SIDE) for side in sides)
+        if left < right and top < bottom:
+            yield _WORD.pack(start, min(end - start, 0xFFFF), left, top, right, bottom)
+
+
+def unpack(span: Span) -> Iterator[WordBox]:
+    """The words of a span."""
+    for start, length, *box in _WORD.iter_unpack(base64.b64decode(span.words)):
+        yield WordBox(start, start + length, (box[0], box[1], box[2], box[3]))
+
+
+def cut(span: Span, start: int, end: int) -> Span:
+    """The span with those of its words that touch characters [start, end) of the document."""
+    if not span.words or (start <= span.start and span.end <= end):
+        return span
+    first, last = start - span.start, end - span.start
+    return replace(span, words=pack(word for word in unpack(span) if word.start < last and word.end > first))
+
+
+def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) -> Location:
+    """The place of characters [start, end) of a document, with the boxes of their words on its page."""
+    page = location.page, location.part
+    here = [
+        span
+        for span in spans
+        if span.start < end and span.end > start and (span.location.page, span.location.part) == page
+    ]
+    # Of scans that were read before words had places, each line is a span with its box.
+    boxes = (box for span in here for box in (*span.location.boxes, *_boxes_of(span, start, end)))
+    return replace(location, boxes=tuple(dict.fromkeys(boxes)))  # a column's name belongs to several rows
+
+
+def _boxes_of(span: Span, start: int, end: int) -> list[Box]:
+    """Around the words that touch characters [start, end) of the document; words side by side have one box."""
+    boxes: list[Box] = []
+    before = -1  # the word that the last box ends with
+    first, last = start - span.start, end - span.start
+    for place, word in enumerate(unpack(span)):
+        if not (word.start < last and word.end > first):
+            continue
+        if before == place - 1 and boxes and _are_beside(boxes[-1], word.box):
+            left, top, _, bottom = boxes.pop()
+            word = word._replace(box=(left, min(top, word.box[1]), word.box[2], max(bottom, word.box[3])))
+        boxes.append(word.box)
+        before = place
+    return boxes
+
+
+def _are_beside(one: Box, other: Box) -> bool:
+    return one[1] < (other[1] + other[3]) / 2 < one[3] and one[2] - 5 <= other[0]

@@ -1,0 +1,94 @@
+"""Where quotes of a PDF stand on its pages: the characters under the boxes of a quote are those of the quote."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+from collections import Counter
+from collections.abc import Callable
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+import pytest
+from fpdf import FPDF
+
+from rag_service.answering.proof.analysis import analyse
+from rag_service.answering.proof.passage import locate
+from rag_service.domain import Location
+from rag_service.readers.parse import parse
+from tests.unit.answering.proof.answers import make_hit
+
+PROSE = (
+    "The pump runs at 40 bar. It must be served by a qualified technician before the pump runs at 40 bar again, and "
+    "the intercommunication of both control rooms is tested by the duty technician once a week, "
+    "at the latest on Friday."
+)
+ROWS = (
+    ("Part", "Cover", "Price"),
+    ("Motor and controller of the pump", "3 years", "120 EUR"),
+    ("Battery", "3 years", "120 EUR"),
+)
+QUOTES = [
+    "must be served by a qualified technician",
+    "before the pump runs at 40 bar again",  # the first one is another
+    "tested by the duty technician once a week, at the latest on Friday.",
+    "Battery",
+    "Part: Battery | Cover: 3 years | Price: 120 EUR",
+    "Part: Motor and controller of the pump | Cover: 3 years",
+]
+
+
+def make_pdf(change: Callable[[pypdfium2.PdfPage], None]) -> bytes:
+    file = FPDF()
+    file.set_font("Helvetica", size=11)
+    file.add_page()
+    file.multi_cell(90, 6, PROSE, new_x="LMARGIN", new_y="NEXT")
+    file.ln(8)
+    with file.table(ROWS, width=110, col_widths=(30, 40, 40), align="LEFT"):
+        pass
+    document = pypdfium2.PdfDocument(bytes(file.output()))
+    change(document[0])
+    return save(document)
+
+
+def save(document: pypdfium2.PdfDocument) -> bytes:
+    stream = io.BytesIO()
+    document.save(stream)
+    return stream.getvalue()
+
+
+def under(page: pypdfium2.PdfPage, location: Location) -> str:
+    """The characters of a page whose middle lies in a box."""
+    text_page = page.get_textpage()
+    found = ""
+    for index in range(text_page.count_chars()):
+        left, bottom, right, top = text_page.get_charbox(index, loose=True)
+        x, y = ctypes.c_int(), ctypes.c_int()
+        middle = (left + right) / 2, (bottom + top) / 2
+        pdfium.FPDF_PageToDevice(page.raw, 0, 0, 1000, 1000, 0, *middle, ctypes.byref(x), ctypes.byref(y))
+        if any(box[0] <= x.value <= box[2] and box[1] <= y.value <= box[3] for box in location.boxes):
+            found += chr(pdfium.FPDFText_GetUnicode(text_page.raw, index))
+    return found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda page: None,
+        lambda page: page.set_rotation(90),
+        lambda page: page.set_cropbox(10, 300, 560, 830),
+    ],
+    ids=["plain", "rotated", "cropped"],
+)
+def test_a_mark_covers_exactly_the_words_of_a_quote(change: Callable[[pypdfium2.PdfPage], None]) -> None:
+    data = make_pdf(change)
+    parsed = parse(data, file_name="pump.pdf")
+    page = pypdfium2.PdfDocument(data)[0]
+    chunk = make_hit(parsed.text, spans=parsed.spans).chunk
+    text = parsed.text.replace("\n", " ")
+    for quote in QUOTES:
+        start = text.index(quote)
+        location = locate(chunk, start, start + len(quote), analyse(quote, "en"))
+        assert location is not None
+        wanted, shown = (Counter(filter(str.isalnum, one)) for one in (quote, under(page, location)))
+        assert (shown, bool(location.boxes)) == (wanted, True), quote
