@@ -166,7 +166,7 @@ class Reader:
             if "--port" in arguments:  # the README's, which shows what to ask of it
                 self._ask()
             process.terminate()
-            process.join(15)
+            process.join(60)
             if process.exitcode in (0, -signal.SIGTERM):  # uvicorn ends in order, then by the signal
                 return None
             return f"exit code {process.exitcode}: {output.read_text()}"
@@ -195,7 +195,7 @@ class Reader:
     def _until_its_client_leaves(self, arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
         output = self._folder / "output.txt"
         with started(arguments, environment, folder=self._folder, output=output) as process:
-            process.join(30)
+            process.join(60)
             return None if process.exitcode == 0 else f"exit code {process.exitcode}: {output.read_text()}"
 
 
