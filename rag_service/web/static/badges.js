@@ -16,7 +16,10 @@ export function makeBadge(citation, { name, isNamed }, open) {
   const status = citation.status;
   const place = upright(shortPlace(citation.location));
   const label = upright(name ?? (citation.documentId ? t("other_document") : t("missing_source", { mark: citation.mark })));
-  const whole = [label, fullPlace(citation.location), proofWords(citation)].filter(Boolean).join(", ");
+  const isSilent = status === "verified" || status === "checking";
+  const shown = `${[isNamed || !place ? label : null, place].filter(Boolean).join(" · ")}${isSilent ? "" : ` ${proofWords(citation)}`}`;
+  // What is seen stands first in what is heard, so that it can be called by its name (WCAG 2.5.3).
+  const whole = [shown, isNamed || !place ? null : label, fullPlace(citation.location), isSilent ? proofWords(citation) : null].filter(Boolean).join(", ");
   const badge = el(
     "button",
     { type: "button", className: `badge status-${status}`, "data-mark": citation.mark, "data-status": status, "aria-label": whole },
@@ -25,7 +28,8 @@ export function makeBadge(citation, { name, isNamed }, open) {
     isNamed && place ? el("span", { className: "dot" }, " · ") : null,
     place ? el("span", { className: "badge-place" }, place) : null,
     icon(status, "status-icon"),
-    status === "verified" || status === "checking" ? null : el("span", { className: "badge-status" }, proofWords(citation)),
+    isSilent ? null : " ",
+    isSilent ? null : el("span", { className: "badge-status" }, proofWords(citation)),
   );
   badge.addEventListener("click", () => open(badge));
   attachTooltip(badge, () => describe(citation, label));
