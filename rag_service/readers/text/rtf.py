@@ -124,7 +124,8 @@ class _Reader:
                     self._add(_SYMBOLS.get(symbol, ""))
             elif text is not None:
                 self._add_bytes(text)
-            self._is_opened = brace == b"{"
+            if any(match.groups()):  # else a line ends, which says nothing
+                self._is_opened = brace == b"{"
         self._end()
 
     def _end(self) -> None:
