@@ -124,7 +124,7 @@ class _Reader:
                     self._add(_SYMBOLS.get(symbol, ""))
             elif text is not None:
                 self._add_bytes(text)
-            if any(match.groups()):  # else a line ends, which says nothing
+            if match.lastindex is not None:  # else a line ends, which says nothing
                 self._is_opened = brace == b"{"
         self._end()
 
