@@ -95,7 +95,7 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         has_struck = has_struck or found
         cells_left -= sum(len(row.cells) for row in rows)
         title = one_line(str(sheet.title))
-        path = sheet._worksheet_path  # type: ignore[attr-defined]  # of a read-only sheet
+        path = _member_of(sheet)
         remarks = [*_read_comments(archive, path, name), *_read_drawings(archive, path, title, name, pictures)]
         sheets.append(_Sheet(title=title, rows=rows, remarks=remarks))
     for title, path in _chart_sheets(archive, name):
@@ -218,6 +218,10 @@ def _further(sheet: _Sheet) -> Iterator[tuple[int, dict[int, str], bool]]:
         if values:
             is_alone = len(values) == 1 and is_heading(values[0], sheet.names)
             yield row.number, {cell.column: cell.text for cell in values}, is_alone
+
+
+def _member_of(sheet: Sheet) -> str:
+    return str(sheet._worksheet_path)
 
 
 def _chart_sheets(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, str]]:

@@ -127,7 +127,8 @@ class _Reader:
                     self._add(_SYMBOLS.get(symbol, ""))
             elif text is not None:
                 self._add_bytes(text)
-            self._is_opened = brace == b"{"
+            if match.lastindex is not None:  # else a line ends, which says nothing
+                self._is_opened = brace == b"{"
         self._end()
 
     def _end(self) -> None:

@@ -13,7 +13,7 @@ from rag_service.readers.parse import parse
         (rb"Before.\par\trowd Valve\cell 12\cell", ["Before.", "Valve | 12"]),
         (rb"\pard\intbl Valve", ["Valve"]),
         (rb"{\f0\*\cs7 The quick fox}\par", ["The quick fox"]),
-        (rb"Seen.{\*\unknown not seen}\par", ["Seen."]),
+        (b"Seen.{\r\n\\*\\unknown not seen}\\par", ["Seen."]),
     ],
 )
 def test_text_is_read_though_its_row_is_open_or_a_mark_stands_in_its_midst(body: bytes, lines: list[str]) -> None:
