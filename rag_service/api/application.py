@@ -9,10 +9,10 @@ from litestar import Litestar
 from litestar.di import Provide
 from litestar.types import ASGIApp, ControllerRouterHandler, Scope
 
-from rag_service.api.check import CheckController
 from rag_service.api.context import RequestContext
 from rag_service.api.health import HealthController
 from rag_service.api.http.bodies import BODY_LIMIT
+from rag_service.api.http.check import CheckController
 from rag_service.api.http.documentation import openapi_config
 from rag_service.api.http.problems import ClientGoneError, describe, handle_client_gone, handle_error
 from rag_service.api.http.services import from_state

@@ -85,8 +85,8 @@ class Authenticator:
     async def authenticate(self, headers: Mapping[str, str]) -> Principal:
         """The identity that the headers prove.
 
-        Exactly one credential is taken: `Authorization: Bearer <key or token>` or `X-API-Key: <key>`; without one the
-        session of a browser.
+        Exactly one credential is taken: `Authorization: Bearer <key or token>`, or `X-API-Key: <key>`, also called
+        `api-key`; without one the session of a browser.
 
         Raises:
             InputError: more than one credential; which of them counts must not be guessed.
@@ -165,7 +165,8 @@ class Authenticator:
 
 
 def _find_credential(headers: Mapping[str, str]) -> str | None:
-    authorizations, keys = _values(headers, "authorization"), _values(headers, "x-api-key")
+    authorizations = _values(headers, "authorization")
+    keys = [*_values(headers, "x-api-key"), *_values(headers, "api-key")]  # the second as Azure's clients send it
     if len(authorizations) + len(keys) > 1:
         raise InputError("Send exactly one credential: Authorization or X-API-Key.", field="Authorization")
     if not authorizations and not keys:

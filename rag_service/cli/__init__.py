@@ -154,7 +154,7 @@ def check_answer(file: TextIO, passages: tuple[TextIO, ...], language: str | Non
     """
     from rag_service.answering.checking import GivenPassage, TextChecker
     from rag_service.answering.prompt.templates import load_prompts
-    from rag_service.api.check import present_check
+    from rag_service.api.http.check import present_check
     from rag_service.client.results import TextCheck
     from rag_service.domain import LOCAL_ADMIN
 

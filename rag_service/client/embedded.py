@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 
-from rag_service.api.check import check_text
 from rag_service.api.corpora.schemas import CorpusBody
+from rag_service.api.http.check import check_text
 from rag_service.api.http.presenters import present, present_answer, present_hit, present_search
 from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import (

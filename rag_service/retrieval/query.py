@@ -29,7 +29,8 @@ Mode = Literal["hybrid", "dense", "lexical"]
 RERANKED = 20  # passages that the postprocessors see
 # Fields of a query that say nothing about its answer; `Retrieval.timings_ms` is left out as well.
 _NOT_ANSWERED = frozenset({"agent_id", "calls", "emit", "passages", "parts", "recorded", "retrieval"})
-_IDS = ["document_id", "corpus_id", "chunk_index"]  # metadata that says nothing to a model
+# What postprocessors see of a passage and models do not.
+_HIDDEN = ["document_id", "corpus_id", "chunk_index", "tags", "language", "updated_at", "page_label"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,21 +231,27 @@ class PassageRetriever(Unpicklable, BaseRetriever):
 def to_node(hit: Hit) -> NodeWithScore:
     """A passage as LlamaIndex sees it; the score is the calibrated relevance, 0..1."""
     chunk, document = hit.chunk, hit.chunk.document
+    page = chunk.spans[0].location.page if chunk.spans else None
     node = TextNode(
         id_=chunk.id,
         text=chunk.text,
         start_char_idx=chunk.start,
         end_char_idx=chunk.end,
         metadata={
+            **chunk.metadata,  # the declared filter fields
             "title": document.title,
             "file_name": document.file_name,
             "source": document.source,
+            "tags": list(document.tags),
+            "language": document.language,
+            "updated_at": document.updated_at.isoformat(),
+            "page_label": None if page is None else str(page),  # as LlamaIndex's readers of PDF files call it
             "document_id": str(document.id),
             "corpus_id": str(document.corpus_id),
             "chunk_index": chunk.index,
         },
-        excluded_llm_metadata_keys=_IDS,
-        excluded_embed_metadata_keys=_IDS,
+        excluded_llm_metadata_keys=[*_HIDDEN, *chunk.metadata],
+        excluded_embed_metadata_keys=[*_HIDDEN, *chunk.metadata],
         relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=str(document.id))},
     )
     return NodeWithScore(node=node, score=hit.scores.relevance)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from rag_service.api.check import check_text
 from rag_service.api.http.bodies import decode
+from rag_service.api.http.check import check_text
 from rag_service.api.http.events import collect, wire_events
 from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem

@@ -48,7 +48,7 @@ async def test_a_key_proves_its_user_with_its_scopes(house: House) -> None:
     ana = await house.user("ana")
     _, secret = await _key(house, ana, scopes={Scope.READ})
     authenticator = Authenticator(house.database, own())
-    for headers in (bearer(secret), Headers({"X-API-Key": secret}), {"x-api-key": secret}):
+    for headers in (bearer(secret), Headers({"X-API-Key": secret}), {"x-api-key": secret}, {"api-key": secret}):
         principal = await authenticator.authenticate(headers)
         assert (principal.user_id, principal.role, principal.scopes) == (ana.user_id, Role.USER, {Scope.READ})
     with house.owner() as owner:

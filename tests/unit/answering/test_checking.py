@@ -9,8 +9,8 @@ import pytest
 
 from rag_service.answering.checking import CheckedText, GivenPassage, TextChecker, check_text
 from rag_service.answering.prompt.templates import load_prompts
-from rag_service.api.check import check_text as reply_to
-from rag_service.api.check import present_check
+from rag_service.api.http.check import check_text as reply_to
+from rag_service.api.http.check import present_check
 from rag_service.api.http.problems import InvalidRequestError
 from rag_service.api.http.schemas import CheckedPassage, CheckRequest
 from rag_service.domain import LOCAL_ADMIN, CitationStatus, Hit
