@@ -116,7 +116,8 @@ def test_dependency_that_does_not_answer_is_down(serve: Serve, monkeypatch: pyte
 def test_openapi_describes_bodies_and_problems(serve: Serve) -> None:
     schema = serve().get("/schema/openapi.json").json()
     assert set(schema["paths"]) == {
-        "/api/v1/query", "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/ingest",
+        "/api/v1/query", "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/check",
+        "/api/ingest",
         "/health", "/health/ready",
     }  # fmt: skip
     answer = schema["paths"]["/api/v1/query/answer"]["post"]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from rag_service.domain import LOCAL_ADMIN, Answer, Decision, Identity, Location, Role
+from rag_service.domain import LOCAL_ADMIN, Answer, Decision, Identity, Role
 from rag_service.indices import load_index
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.users import create_user
@@ -72,7 +72,7 @@ async def test_the_citation_is_the_row_with_its_page(library: Library) -> None:
         "Consolidated Statements of Income, Revenues, Euros in millions, except per share data) [C1]."
     )
     (citation,) = answer.citations
-    assert citation.location == Location(page=1)
+    assert citation.location.page == 1
     assert citation.quote is not None
     assert citation.quote.startswith("Total revenues")
     assert citation.formula == "Total revenues (Years ended December 31, 2023: 599)"

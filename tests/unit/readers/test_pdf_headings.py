@@ -58,7 +58,7 @@ def test_every_character_of_a_page_has_its_place() -> None:
     placed = [parsed.text[span.start : span.end] for span in parsed.spans]
     assert "".join(placed).split() == parsed.text.replace("agrees.\n\nThe", "agrees.The").split()
     assert [(part.split()[0], span.location.page) for part, span in zip(placed, parsed.spans, strict=True)] == [
-        ("Leave", 1), ("Pay", 1), ("The", 2),
+        ("Leave", 1), ("The", 1), ("Pay", 1), ("The", 1), ("The", 2),
     ]  # fmt: skip
 
 

@@ -107,6 +107,7 @@ WORDS = st.builds(
     right=PLACE,
     middle=st.sampled_from([700.0, 688.0, 676.0, 664.0]) | PLACE,
     height=st.just(10.0) | PLACE,
+    rows=st.just([[]]),
 )
 
 
