@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -56,6 +57,8 @@ from rag_service.web.pages import web_routes
 log = structlog.get_logger(__name__)
 
 _EMBEDDED_GRACE = 2.0  # seconds for jobs to end; the streams had theirs before, and jobs lose little
+
+_PATIENCE = 10.0  # seconds for a task that was cancelled
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
@@ -212,10 +215,22 @@ async def _background_tasks(settings: Settings, parts: Components, sign_in: Sign
     try:
         yield
     finally:
-        for task in tasks:
+        await end_tasks(tasks)
+
+
+async def end_tasks(tasks: Sequence[asyncio.Task[Any]], *, patience: float = _PATIENCE) -> None:
+    """Cancel tasks, again after `patience` seconds, until they have ended.
+
+    `asyncio.wait_for`, by which psycopg waits for a connection, loses a cancellation in Python 3.11 if the connection
+    comes at the same moment; a task that runs for ever would then never end.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
             task.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(asyncio.CancelledError):  # of who waits: they are to end all the same
+            _, left = await asyncio.wait(left, timeout=patience)
+    await asyncio.gather(*tasks, return_exceptions=True)  # what they raised is of no interest any more
 
 
 def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Services:
