@@ -55,18 +55,15 @@ def ask_versions(question: str, documents: Sequence[DocumentRef]) -> AskedVersio
     families = _find_families(documents)
     if not families:
         return None
-    others: set[UUID] = set()
-    for versions in families:
-        asked = _choose(question, versions)
-        others |= {version.document.id for version in versions if version not in asked}
     best = documents[0].id
     of_best = next((family for family in families if any(version.document.id == best for version in family)), ())
-    if of_best:
-        question = without_version(question, {version.year for version in of_best})
     compares = bool(of_best) and asked_version(question) is Asked.SEVERAL
     if compares:
-        others = {document.id for document in documents} - {version.document.id for version in of_best}
-    return AskedVersions(others=frozenset(others), compares=compares, question=question)
+        others = {document.id for document in documents} - {one.document.id for one in _choose(question, of_best)}
+    else:
+        others = {one.document.id for family in families for one in family if one not in _choose(question, family)}
+    rest = without_version(question, {version.year for version in of_best}) if of_best else question
+    return AskedVersions(others=frozenset(others), compares=compares, question=rest)
 
 
 def _find_families(documents: Iterable[DocumentRef]) -> list[tuple[Version, ...]]:
@@ -105,9 +102,11 @@ def _choose(question: str, versions: Sequence[Version]) -> tuple[Version, ...]:
     if numbered := [version for version in versions if version.edition.number in numbers_in(question)]:
         return tuple(numbered)
     asked = asked_version(question)
+    years = years_in(question)
     if asked is Asked.SEVERAL:
-        return tuple(versions)
-    for year in years_in(question):
+        named = [version for version in versions if version.year in years]
+        return tuple(named if len(named) > 1 else versions)
+    for year in years:
         same = [version for version in versions if version.year == year]
         before = [version for version in versions if version.year is not None and version.year < year]
         return tuple(same or before[-1:] or versions)

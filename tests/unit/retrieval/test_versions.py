@@ -39,6 +39,7 @@ FOUND = [document("fees 2023.md", 1), document("fees 2024.md", 2), document("fee
         ("What was the fee in 1999?", {1, 2, 3, 4}),  # none is so old
         ("What was the old fee?", {1, 2, 4}),
         ("How did the fee change?", {1, 2, 3}),
+        ("What was the fee in 2023 and in 2025?", {1, 3}),
     ],
 )
 def test_the_version_that_the_question_asks_for_stays(question: str, kept: set[int]) -> None:
