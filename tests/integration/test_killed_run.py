@@ -34,3 +34,5 @@ def test_a_killed_run_leaves_nothing(tmp_path: Path, checkout: Path, workers: st
         started.kill()
         started.wait()
     wait_until(lambda: not any(processes_of(run)) and not folder_of(run).exists(), GRACE_SECONDS + 30)
+    assert not any(processes_of(run))
+    assert not folder_of(run).exists()
