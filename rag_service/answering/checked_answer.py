@@ -22,6 +22,7 @@ from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.guards.output_guard import OutputGuard
 from rag_service.answering.proof.analysis import classify
 from rag_service.answering.proof.claims import NamedEvidence, find_marks, strip_marks
+from rag_service.answering.proof.table_values import TableValue
 from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedClaim, Verification, flag_sentences
 from rag_service.domain import Citation, Hit
 from rag_service.language.sentences import Sentence, SentenceStream, read_sentences
@@ -72,6 +73,7 @@ class AnswerChecker:
         language: str | None = None,
         secrets: Sequence[str] = (),
         withhold: bool = False,
+        values: Sequence[TableValue] = (),
     ) -> None:
         """
         Args:
@@ -83,6 +85,7 @@ class AnswerChecker:
             language: ISO 639-1 of the answer.
             secrets: parts of the prompt that must not be repeated.
             withhold: replace every flagged sentence by the notice.
+            values: that operations over tables gave for this answer.
         """
         self._shown = tuple(shown)
         self._question = question
@@ -98,6 +101,7 @@ class AnswerChecker:
             language=language,
             clean=without_injections,
             skip=self._is_harmless,
+            values=tuple(values),
         )
         self._begin()
 

@@ -47,6 +47,7 @@ from rag_service.answering.prompt.notices import explain_refusal, mentioning, te
 from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
 from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
 from rag_service.answering.prompt.templates import Prompts
+from rag_service.answering.proof.table_values import TableValue, proved_by_tables, read_values
 from rag_service.answering.tools.steps import Steps, offer_tokens
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.answering.writing import Writing, emit_decided
@@ -309,7 +310,12 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             checked, answers = await self._ask_judge(judge, query, checked, steps.shown, question=question)
         if query.model_error is not None:
             prompted = prompted.failed()
-        answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
+        computed = proved_by_tables(checked.citations, self._read_values(query, steps))
+        if computed is not None:
+            prompted = replace(prompted, doubts={**prompted.doubts, Doubt.TABLE_READING: not computed})
+        answer = await self._complete(
+            query, sources, prompted, checked, last, is_computed=computed is True, answers=answers
+        )
         return replace(answer, steps=tuple(steps.steps))
 
     def _begin_writing(self, query: RagQuery, prompted: Prompted, *, is_judged: bool) -> Writing:
@@ -330,10 +336,10 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             emit=partial(emit_decided, query) if is_judged else query.emit,
         )
 
-    def _make_checker(self, query: RagQuery, prompted: Prompted, shown: Sequence[Hit]) -> AnswerChecker:
-        language, ids = query.found.plan.language, {hit.chunk.id for hit in shown}
+    def _make_checker(self, query: RagQuery, prompted: Prompted, steps: Steps) -> AnswerChecker:
+        language, ids = query.found.plan.language, {hit.chunk.id for hit in steps.shown}
         return AnswerChecker(
-            shown,
+            steps.shown,
             others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
             question=query.question,
             harmless=[prompted.refusal, prompted.preface, prompted.model_failed, prompted.unfinished],
@@ -341,7 +347,12 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             language=language,
             secrets=[prompted.secret],
             withhold=self._settings.answers.withhold_unverified,
+            values=self._read_values(query, steps),
         )
+
+    @staticmethod
+    def _read_values(query: RagQuery, steps: Steps) -> list[TableValue]:
+        return read_values(steps.computed, question=query.question, language=query.found.plan.language)
 
     def _begin_steps(self, query: RagQuery, prompted: Prompted) -> Steps:
         """What the model may call while it answers: nothing, if it cannot call tools or the window is full."""
@@ -352,7 +363,9 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         return Steps(
             toolbox=None
             if tools is None
-            else tools.of(query.identity, query.filters, threshold=query.threshold, language=language),
+            else tools.of(
+                query.identity, query.filters, threshold=query.threshold, language=language, question=query.question
+            ),
             boundary=prompted.boundary,
             calls_left=calls,
             room=room,

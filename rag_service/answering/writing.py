@@ -24,7 +24,6 @@ from rag_service.answering.events import AnswerDelta, CitationChecked, StepTaken
 from rag_service.answering.judged import is_undecided
 from rag_service.answering.prompt.packing import Prompted
 from rag_service.answering.tools.steps import Steps
-from rag_service.domain import Hit
 from rag_service.errors import ContextOverflowError, ModelError, PromptTooLongError
 from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel
@@ -43,7 +42,7 @@ class Writing:
         prompted: Prompted,
         steps: Steps,
         *,
-        make_checker: Callable[[Sequence[Hit]], AnswerChecker],
+        make_checker: Callable[[Steps], AnswerChecker],
         shorten: Callable[[Prompted], Prompted],
         emit: Callable[[Any], Awaitable[None]],
     ) -> None:
@@ -55,7 +54,7 @@ class Writing:
         self._shorten = shorten
         self._emit = emit
         self._fed = ""  # text of the answer so far
-        self._checker = make_checker(steps.shown)
+        self._checker = make_checker(steps)
         self._verifying = 0.0  # seconds
 
     async def run(self) -> ChatDelta:
@@ -126,7 +125,7 @@ class Writing:
         self._prompted = replace(shorter, preface=self._prompted.preface)
         if not self.steps.steps:
             self.steps.shown = list(shorter.context.hits)
-            self._checker = self._make_checker(self.steps.shown)
+            self._checker = self._make_checker(self.steps)
         return self._prompted
 
     async def _take(self, calls: Sequence[ToolCall]) -> None:
@@ -135,7 +134,7 @@ class Writing:
         for step, added in await self.steps.take(self._fed, calls):
             await self._query.emit(StepTaken(step=step, shown=added, first_mark=mark))
             mark += len(added)
-        self._checker = self._make_checker(self.steps.shown)
+        self._checker = self._make_checker(self.steps)
         if self._fed and self._query.retractable:
             self._fed = ""
             await self._emit(AnswerDelta(text="", restart=True))

@@ -61,8 +61,8 @@ def recompute(claim: Analysis, evidence: Analysis, passage: Passage, context: fr
         if convert(other, result.unit) == result.stem and not operands and same_limit:
             written = _show(result)
             return Computation(right=True, said=written, value=written, formula=f"{_show(other)} = {written}")
-    said = _read(result)
-    values = [value for number in operands if (value := _read(number)) is not None]
+    said = value_of(result)
+    values = [value for number in operands if (value := value_of(number)) is not None]
     if said is None or len(values) < 2 or len({number.unit for number in operands}) > 1:
         return None
     rising = {pole.side for t in claim.tokens if t.kind is not None for pole in t.kind.poles if pole.pair == "increase"}
@@ -71,7 +71,7 @@ def recompute(claim: Analysis, evidence: Analysis, passage: Passage, context: fr
     found = [(name, value) for name in _operations(claim, lexicon) for value in _reckon(name, values, result)]
     for name, value in found:
         rounded = result.unit == "%" or name in ("ratio", "share")
-        if _near(value, said, decimals=_decimals(result) if rounded or _decimals(result) else None):
+        if is_near(value, said, decimals=_decimals(result) if rounded or _decimals(result) else None):
             return _compute(name, values, value, result, right=True)
     same_unit = result.unit == operands[0].unit
     if len(values) == 2 and same_unit and len({name for name, _ in found}) == 1:
@@ -82,7 +82,7 @@ def recompute(claim: Analysis, evidence: Analysis, passage: Passage, context: fr
 def convert(number: Token, unit: str) -> str | None:
     """The number in another unit, if both measure the same; None if they do not."""
     for scale in _SCALES:
-        if number.unit in scale and unit in scale and number.unit != unit and (value := _read(number)) is not None:
+        if number.unit in scale and unit in scale and number.unit != unit and (value := value_of(number)) is not None:
             return _write(value * scale[number.unit] / scale[unit])
     return None
 
@@ -92,27 +92,27 @@ def is_reckoned(number: Token, claim: Analysis, passage: Passage) -> bool:
 
     Small numbers come out of some operation nearly always; they count only where the claim names an operation.
     """
-    value = _read(number)
+    value = value_of(number)
     if any(convert(token, number.unit) == number.stem for token in passage.numbers):
         return True
     telling = len(number.stem.replace(".", "")) >= _TELLING_DIGITS
-    if value is not None and (number.unit or telling) and any(_near(found, value) for found in _sums(number, passage)):
+    if value is not None and (number.unit or telling) and any(is_near(one, value) for one in _sums(number, passage)):
         return True
     if value is None or not (telling or any(_operations(claim, load_lexicon(claim.language)))):
         return False
-    values = {found for token in passage.numbers if (found := _read(token)) is not None}
+    values = {found for token in passage.numbers if (found := value_of(token)) is not None}
     results = {100 - one for one in values} if number.unit == "%" else set()
     results |= {one / 2 for one in values} | {one * 2 for one in values}
     for one, two in permutations(values, 2):
         results |= {one + two, one - two, one * two}
         if two:
             results |= {one / two, 100 * one / two, 100 * (one - two) / two}
-    return any(_near(result, value) for result in results)
+    return any(is_near(result, value) for result in results)
 
 
 def _sums(number: Token, passage: Passage) -> Iterator[float]:
     """Sums and differences of two numbers of the same unit."""
-    own = {found for token in passage.numbers if token.unit == number.unit and (found := _read(token)) is not None}
+    own = {found for token in passage.numbers if token.unit == number.unit and (found := value_of(token)) is not None}
     for one, two in permutations(own, 2):
         yield one + two
         yield abs(one - two)
@@ -217,7 +217,7 @@ def _add(day: date, count: int, unit: str) -> date | None:
         return None
 
 
-def _near(one: float, two: float, *, decimals: int | None = None) -> bool:
+def is_near(one: float, two: float, *, decimals: int | None = None) -> bool:
     """Equal, up to rounding to some decimals; None: up to the imprecision of floating point."""
     return abs(one - two) < (0.005 if decimals is None else 0.5 * 10**-decimals + 1e-9)
 
@@ -234,7 +234,8 @@ def _write(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def _read(number: Token) -> float | None:
+def value_of(number: Token) -> float | None:
+    """The value of a number; None: it is none that can be reckoned with."""
     try:
         return float(number.stem)
     except ValueError:

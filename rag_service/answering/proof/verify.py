@@ -3,7 +3,8 @@
 Code compares the answer's text with the retrieved passages: a mark alone, in the answer or forged in a document, proves
 nothing. Every mark of every claim gets a citation (`proof.claims` says which words a mark stands for):
 
-- `verified`: the claim stands letter by letter in the passage that the mark names, or its figure was recomputed;
+- `verified`: the claim stands letter by letter in the passage that the mark names, or its figure was recomputed,
+  or computed from a table;
 - `contradicted`: the nearest words of that passage say something else (`proof.vetoes`);
 - `misattributed`: that passage has no evidence, or only nearby words, but the claim stands in another one;
 - `unchecked`: there is evidence and nothing in it differs; only a judge can tell whether it entails the claim;
@@ -27,6 +28,7 @@ from rag_service.answering.proof.claims import Claim, ClaimReader, NamedEvidence
 from rag_service.answering.proof.computed import recompute
 from rag_service.answering.proof.pair import Pair
 from rag_service.answering.proof.passage import Passage, locate, passage_of
+from rag_service.answering.proof.table_values import TableValue
 from rag_service.answering.proof.vetoes import find_difference, find_doubt
 from rag_service.domain import Chunk, Citation, CitationStatus, Hit, ProofMethod
 from rag_service.language.sentences import Sentence, SentenceStream
@@ -109,6 +111,7 @@ class CitationStream:
         named: NamedEvidence | None = None,
         clean: Callable[[Hit], Hit] | None = None,
         skip: Callable[[str], bool] | None = None,
+        values: Sequence[TableValue] = (),
     ) -> None:
         """
         Args:
@@ -116,12 +119,14 @@ class CitationStream:
             named: the words of evidence that the model gave with its marks.
             clean: blanks out, character for character, what in a passage proves nothing.
             skip: tells sentences of the service's own, which make no claim.
+            values: that operations over tables gave for this answer.
         """
         self._language = language
         self._hits = [*shown, *others]
         self._shown = len(shown)
         self._clean = clean
         self._skip = skip
+        self._values = values
         self._passages: dict[int, Passage] = {}
         self._sentences = SentenceStream(language=language)
         self._reader = ClaimReader(language=language, named=named)
@@ -196,6 +201,8 @@ class CitationStream:
         own = mark - 1
         if quoted := self._quoted(citation, claim, own):
             return quoted
+        if computed := self._computed(citation, claim, own):
+            return computed
         for other in range(len(self._hits)):
             if other != own and (quoted := self._quoted(citation, claim, other)):
                 return replace(quoted, status=CitationStatus.MISATTRIBUTED, method=None)
@@ -210,6 +217,28 @@ class CitationStream:
             return None
         proved = replace(citation, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, support=1.0)
         return self._placed(proved, claim, position, place, is_copy=True)
+
+    def _computed(self, citation: Citation, claim: Claim, position: int) -> Citation | None:
+        """A verified citation of the cells if the claim tells what was computed from the document's tables."""
+        document = self._hits[position].chunk.document
+        for value in self._values:
+            cells = value.cells
+            is_of_document = cells.document_id == document.id
+            if is_of_document and value.proves(claim.analysis, self._passage(position), self._context(position)):
+                return replace(
+                    citation,
+                    status=CitationStatus.VERIFIED,
+                    method=ProofMethod.COMPUTED,
+                    formula=cells.formula,
+                    support=1.0,
+                    document_id=document.id,
+                    content_hash=document.content_hash,
+                    quote=value.quote or None,
+                    start=cells.start,
+                    end=cells.end,
+                    location=cells.location,
+                )
+        return None
 
     def _compare(self, citation: Citation, claim: Claim, position: int) -> Citation | None:
         """What the evidence of the passage makes of a claim that is no quote; None without evidence."""

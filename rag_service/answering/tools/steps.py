@@ -23,6 +23,7 @@ from rag_service.domain import Hit, Step
 from rag_service.errors import InputError, RagError
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.call import ToolCall
+from rag_service.tables.asking.answers import ComputedAnswer
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +62,7 @@ class Steps:
     steps: list[Step] = field(default_factory=list)
     messages: list[ChatMessage] = field(default_factory=list)  # after the prompt: calls and their results
     found: list[Hit] = field(default_factory=list)  # by searches, in their order
+    computed: list[ComputedAnswer] = field(default_factory=list)
 
     @property
     def offered(self) -> Sequence[FunctionTool]:
@@ -105,6 +107,8 @@ class Steps:
             added, told = self._tell(result)
             if name == "search":
                 self.found += result.hits
+            if result.computed is not None:
+                self.computed.append(result.computed)
             failed = False
         except InputError as error:
             told = f"Error: {error.message}"

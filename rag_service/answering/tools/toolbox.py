@@ -47,6 +47,7 @@ class ToolResult:
     hits: tuple[Hit, ...] = ()  # passages, in the order to show them
     text: str = ""  # besides: a computed value, or where to read on
     next_part: int | None = None  # of a reading that did not come to the end, from 1
+    computed: ComputedAnswer | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,13 @@ class Tools:
     top_k: int  # passages of one search
 
     def of(
-        self, identity: Identity, filters: Filters | None = None, *, threshold: float | None = None, language: str = ""
+        self,
+        identity: Identity,
+        filters: Filters | None = None,
+        *,
+        threshold: float | None = None,
+        language: str = "",
+        question: str = "",
     ) -> Toolbox:
         """The tools of one caller.
 
@@ -69,9 +76,15 @@ class Tools:
             filters: what they may look at; None: all that the identity may.
             threshold: minimum relevance of a passage, 0..1; None: the index's.
             language: of computed sentences, ISO 639-1; empty: English.
+            question: that they are used for; an operation that its words ask for is certain.
         """
         return Toolbox(
-            tools=self, identity=identity, filters=filters or Filters(), threshold=threshold, language=language
+            tools=self,
+            identity=identity,
+            filters=filters or Filters(),
+            threshold=threshold,
+            language=language,
+            question=question,
         )
 
 
@@ -84,6 +97,7 @@ class Toolbox:
     filters: Filters
     threshold: float | None = None
     language: str = ""
+    question: str = ""
 
     async def call(self, name: str, arguments: Mapping[str, Any], *, max_tokens: int = READ_TOKENS) -> ToolResult:
         """Call a tool by its name.
@@ -163,14 +177,16 @@ class Toolbox:
             limit=wanted.limit,
         )
         language = self.language or FALLBACK_LANGUAGE
-        found = await self.tools.tables.run(asked, document.id, language=language, identity=self.identity)
+        found = await self.tools.tables.run(
+            asked, document.id, question=self.question, language=language, identity=self.identity
+        )
         if found is None:
             return ToolResult(text="No row matches.")
         starts = [cells.start for cells in found.quotes if cells.start is not None]
         chunks = [
             chunk for chunk in await self._chunks(document) if any(chunk.start <= start < chunk.end for start in starts)
         ]
-        return ToolResult(hits=tuple(map(_unrated, chunks[:_CELL_CHUNKS])), text=_write(found))
+        return ToolResult(hits=tuple(map(_unrated, chunks[:_CELL_CHUNKS])), text=_write(found), computed=found)
 
     async def _find(self, names: Sequence[str]) -> list[ReachedDocument]:
         """Documents within reach with one of the names; raises InputError if there are none."""

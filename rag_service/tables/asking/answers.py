@@ -20,7 +20,7 @@ from rag_service.language.words import words
 from rag_service.store.database import Connection, Database
 from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
-from rag_service.tables.asking.planning.plans import Operation
+from rag_service.tables.asking.planning.plans import Operation, Plan
 from rag_service.tables.asking.planning.question import Comparison, Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
 from rag_service.tables.asking.proposals import AskedOperation, describe_tables, read_operation
@@ -47,6 +47,7 @@ class ComputedAnswer:
 
     wording: Computed
     quotes: dict[CitedCells, str]
+    result: Result | None = None  # of the one operation that a chat model asked for
 
 
 def asks_otherwise(text: str, language: str) -> bool:
@@ -121,9 +122,11 @@ class TableAnswers:
             return ComputedAnswer(wording=Computed(sentences=((told,),), warning=told), quotes={})
 
     async def run(
-        self, asked: AskedOperation, document_id: UUID, *, language: str, identity: Identity
+        self, asked: AskedOperation, document_id: UUID, *, question: str = "", language: str, identity: Identity
     ) -> ComputedAnswer | None:
-        """The result of an operation over a table of a document, which is never certain; None: there is none.
+        """The result of an operation over a table of a document; None: there is none.
+
+        It is certain if the words of the question ask for the same operation, and for no other.
 
         Raises:
             InputError: it cannot be done with the tables of the document, whose names and columns the message tells.
@@ -137,9 +140,11 @@ class TableAnswers:
                 examples = await find_examples(connection, [table.id for table in tables])
                 told = describe_tables(tables, examples) or "The document has no table."
                 raise InputError(f"{error.message} {told}", field=error.field) from error
-            computed = write_answer([await execute(connection, plan)], language, is_proposed=True)
-            log.info("table_computed", operations=[plan.operation.value], proposed=True)
-            return None if computed is None else await _with_quotes(connection, computed)
+            is_proposed = not await _asks_for(connection, read_question(question, language), plan, tables)
+            result = await execute(connection, plan)
+            computed = write_answer([result], language, is_proposed=is_proposed)
+            log.info("table_computed", operations=[plan.operation.value], proposed=is_proposed)
+            return None if computed is None else replace(await _with_quotes(connection, computed), result=result)
 
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
@@ -188,6 +193,17 @@ async def _compute(
         return None
     log.info("table_computed", operations=[plan.operation.value for plan in plans])
     return await _with_quotes(connection, computed)
+
+
+async def _asks_for(
+    connection: Connection, question: Question | None, plan: Plan, tables: Sequence[StoredTable]
+) -> bool:
+    """Whether the words of a question ask for a plan that somebody else proposed, and for no other."""
+    if question is None:
+        return False
+    values = await find_values(connection, [table.id for table in tables], question.content, whole=question.runs)
+    readings = make_plans(question, tables, values, best=plan.table.document_id)
+    return len(readings) == 1 and not readings[0].is_doubtful and readings[0].computes(plan)
 
 
 def _says_little(result: Result) -> bool:

@@ -107,6 +107,20 @@ class Result:
     end: int | None = None
     first_text: str = ""  # of the first of these cells
 
+    @property
+    def figure(self) -> Decimal | None:
+        """The one value of all rows that match, which no cell holds; None: there is none, or one for each group."""
+        if self.plan.group is not None or not self.count:
+            return None
+        match self.plan.operation:
+            case Operation.COUNT:
+                return Decimal(self.count)
+            case Operation.SUM | Operation.MEAN | Operation.MEDIAN | Operation.DISTINCT:
+                return self.value
+            case Operation.SHARE if self.value is not None and self.whole:
+                return 100 * self.value / self.whole
+        return None
+
 
 async def limit_statements(connection: Connection) -> None:
     """Each further statement of the transaction ends after `STATEMENT_MS`."""

@@ -14,7 +14,7 @@ from rag_service.answering.record import recorded_query
 from rag_service.api.http.events import wire_events
 from rag_service.client.results import CitedAnswer
 from rag_service.components import Components
-from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus, Decision, Filters
+from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus, Decision, Filters, ProofMethod
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.documents.documents import DocumentInput
 from tests.doubles.ollama import CHAT, Call, OllamaDouble, Reply, Say, chat, ollama
@@ -80,6 +80,46 @@ async def test_what_a_tool_finds_is_numbered_on_and_proved(service: Components, 
     boundary = result["content"].split()[0]
     assert boundary in first["messages"][0]["content"]  # between the boundaries of the prompt
     assert "[C2]" in result["content"]
+
+
+SHIPMENTS = """Depot,Item,Crates,Day
+Oslo,Apples,24,2026-03-01
+Bergen,Apples,31,2026-03-01
+Oslo,Pears,60,2026-03-02
+Bergen,Plums,17,2026-03-03
+"""
+CRATES_OF_OSLO = {
+    "document": "shipments.csv",
+    "operation": "sum",
+    "column": "Crates",
+    "filters": [{"column": "Depot", "comparison": "=", "values": ["Oslo"]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("Oslo dispatched 84 crates overall [C2].", CitationStatus.VERIFIED),
+        ("The total of crates for Oslo is 84 [C2].", CitationStatus.VERIFIED),
+        ("Bergen dispatched 84 crates overall [C2].", CitationStatus.UNCHECKED),
+        ("Oslo dispatched 84 crates of pears [C2].", CitationStatus.UNCHECKED),  # a cell that was not asked for
+        ("Oslo dispatched more than 84 crates [C2].", CitationStatus.UNCHECKED),
+        ("Oslo dispatched 85 crates overall [C2].", CitationStatus.UNCHECKED),
+        ("Oslo dispatched 84 crates overall [C1].", CitationStatus.NOT_FOUND),  # another document
+    ],
+)
+async def test_a_figure_that_a_tool_computed_is_proved_by_its_cells(
+    service: Components, ollama: OllamaDouble, said: str, status: CitationStatus
+) -> None:
+    await service.ingest(DocumentInput(data=SHIPMENTS.encode(), file_name="shipments.csv"), LOCAL_ADMIN)
+    ollama.script(CHAT, chat(Call("compute", CRATES_OF_OSLO)), chat(Say(said)))
+    answer = answer_of(await events_of(service, "What volume of fruit was dispatched by Oslo overall?"))
+    (citation,) = answer.citations
+    assert citation.status is status
+    assert answer.decision is Decision.UNCERTAIN  # the model chose the operation, not the question
+    if status is CitationStatus.VERIFIED:
+        assert (citation.method, citation.formula) == (ProofMethod.COMPUTED, "SUM(C2,C4) = 84")
+        assert answer.reasons[0].code == "table_reading"
 
 
 async def test_a_model_that_answers_at_once_takes_one_call(service: Components, ollama: OllamaDouble) -> None:

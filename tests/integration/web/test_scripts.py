@@ -307,8 +307,8 @@ UNCERTAIN = """({ makeVerdict }, changes) => {
         ("en-US", ["unproved"], "Some sentences are not proved by their source"),
         ("es-ES", ["judged_other"], "El juez dice que no es lo que se preguntaba."),
         ("es-ES", ["rule_broken"], "La respuesta incumple una regla"),
-        ("fr-FR", ["low_confidence"], "Chaque phrase est prouvée, mais"),
-        ("pt-PT", ["low_confidence"], "Todas as frases estão provadas, mas"),
+        ("fr-FR", ["low_confidence"], "Ce n'est peut-être pas ce qui était demandé."),
+        ("pt-PT", ["low_confidence"], "Isto pode não ser o que foi perguntado."),
     ],
 )
 def test_uncertain_answer_names_the_reason_that_weighs_most(

@@ -103,6 +103,17 @@ class Plan:
         """The column that names a row."""
         return key_column(self.table)
 
+    def computes(self, other: Plan) -> bool:
+        """Whether it does the same as another plan, however both were found."""
+        mine, theirs = (
+            (
+                one.table.id, one.operation, one.column, one.group, one.best, one.order, one.limit or 1,
+                {(by.column, by.comparison, frozenset(by.values), by.relation, by.shared) for by in one.filters},
+            )
+            for one in (self, other)
+        )  # fmt: skip
+        return mine == theirs
+
 
 def key_column(table: StoredTable) -> int:
     """The column that names the rows: the first text or month without repetition, else a first column of numbers
