@@ -1,4 +1,4 @@
-"""`python -m evals.benchmarks retrieval | growth | ingest | answer | quotes`."""
+"""`python -m evals.benchmarks retrieval | growth | ingest | answer | quotes | load`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from evals.benchmarks.answer import AnswerOptions, measure_answers
 from evals.benchmarks.corpus import EVERYTHING, SHARES, generate_corpus
 from evals.benchmarks.database import load_corpus, open_bench_database
 from evals.benchmarks.ingest import measure_ingest, open_ingest_bench
+from evals.benchmarks.load import LoadOptions, measure_load
 from evals.benchmarks.quotes import ask_twice, summarise_quotes
 from evals.benchmarks.retrieval import Bench, measure_retrieval
 from evals.benchmarks.stock import fill_stock, open_stock
@@ -95,6 +96,23 @@ def answer(documents: Path, questions: int, connections: int, processes: int, se
     async def run() -> list[Row]:
         async with open_ingest_bench(read_quiet_settings()) as bench:
             return await measure_answers(bench, documents, options)
+
+    _show(run_command(run()), as_json=as_json)
+
+
+@benchmarks.command()
+@_DOCUMENTS
+@click.option("--users", type=click.IntRange(1), default=200, show_default=True)
+@click.option("--seconds", type=click.FloatRange(1), default=180.0, show_default=True)
+@click.option("--think", type=click.FloatRange(0.1), default=20.0, show_default=True, help="Mean, between requests.")
+@_JSON
+def load(documents: Path, users: int, seconds: float, think: float, as_json: bool) -> None:
+    """Many users at once: searches, quoted answers, streams, uploads."""
+    options = LoadOptions(users=users, seconds=seconds, think=think)
+
+    async def run() -> list[Row]:
+        async with open_ingest_bench(read_quiet_settings()) as bench:
+            return await measure_load(bench, documents, options)
 
     _show(run_command(run()), as_json=as_json)
 

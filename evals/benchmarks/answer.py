@@ -66,7 +66,7 @@ async def measure_answers(bench: IngestBench, folder: Path, options: AnswerOptio
     ]
     async with AsyncExitStack() as stack:
         double = await stack.enter_async_context(running_double())
-        settings = _settings(bench, double.url, options)
+        settings = serve_settings(bench, double.url, cached=options.questions)
         ports = [(await stack.enter_async_context(served(settings))).port for _ in range(options.processes)]
         called = await _time_model(double, questions)
         rows.append({"what": "call of the model by LlamaIndex's client", "p50 ms": called.p50, "p95 ms": called.p95})
@@ -144,7 +144,12 @@ def make_questions(texts: Sequence[str], count: int) -> list[str]:
     raise InputError(f"The documents are too short for {count} questions.", field="documents")
 
 
-def _settings(bench: IngestBench, model_url: str, options: AnswerOptions) -> dict[str, object]:
+def serve_settings(bench: IngestBench, model_url: str, *, cached: int) -> dict[str, object]:
+    """What the application is served with: the settings of the run, its database, the double of the model.
+
+    Args:
+        cached: questions whose embeddings are kept.
+    """
     shared = {key: value for key, value in bench.settings.flat().items() if key in _SHARED_SETTINGS}
     return {field: value for field, value in shared.items() if value is not None} | {
         "chat_provider": "ollama",
@@ -152,7 +157,7 @@ def _settings(bench: IngestBench, model_url: str, options: AnswerOptions) -> dic
         "model_name": MODEL,
         "database_url": bench.database.service_conninfo,
         "similarity_threshold": 0,
-        "query_cache_size": options.questions,
+        "query_cache_size": cached,
     }
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -53,18 +54,39 @@ class Client:
         """Likewise, without a body to send."""
         return await self._send(b"GET", path, b"")
 
+    async def status(self, path: str, body: Any) -> int:
+        """The status of a reply, which is read to its end, also as a stream."""
+        head = await self._begin(b"POST", path, msgspec.json.encode(body))
+        if b"transfer-encoding: chunked" in head:
+            while size := int((await self._reader.readuntil(b"\r\n")).split(b";")[0], 16):
+                await self._reader.readexactly(size + 2)
+            await self._reader.readexactly(2)
+        else:
+            await self._reader.readexactly(_length(head))
+        return _status(head)
+
     async def _send(self, method: bytes, path: str, payload: bytes) -> bytes:
+        head = await self._begin(method, path, payload)
+        body = await self._reader.readexactly(_length(head))
+        if (status := _status(head)) != 200:
+            raise StoreError(f"{path} gave status {status}: {body[:300].decode(errors='replace')}")
+        return body
+
+    async def _begin(self, method: bytes, path: str, payload: bytes) -> bytes:
+        """Send a request; the head of the reply, in lower case."""
         self._writer.write(
             b"%b %b HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
             % (method, path.encode(), self._port, len(payload), payload)
         )
-        head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
-        status = int(head.split(b" ", 2)[1])
-        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
-        body = await self._reader.readexactly(length)
-        if status != 200:
-            raise StoreError(f"{path} gave status {status}: {body[:300].decode(errors='replace')}")
-        return body
+        return (await self._reader.readuntil(b"\r\n\r\n")).lower()
+
+
+def _status(head: bytes) -> int:
+    return int(head.split(b" ", 2)[1])
+
+
+def _length(head: bytes) -> int:
+    return int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +95,11 @@ class Service:
 
     port: int
     pid: int
+
+    def memory_mb(self) -> float:
+        """Resident memory of the process."""
+        lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
 
 
 @asynccontextmanager
