@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import tomllib
+from functools import partial
 from pathlib import Path
+
+import pytest
 
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.indices import list_indices, load_index
@@ -39,3 +44,23 @@ def test_every_eval_set_is_in_the_wheel_and_the_benchmarks_are_not(checkout: Pat
     sets = {f"evals/{path.name}" for path in (checkout / "evals").iterdir() if path.suffix in (".json", ".jsonl")}
     assert sets | {"evals/runs"} <= shipped
     assert not {"evals", "evals/benchmarks"} & shipped
+
+
+@pytest.mark.slow  # builds a wheel and starts a database
+def test_the_wheel_answers_from_a_folder_of_its_own(checkout: Path, tmp_path: Path) -> None:
+    """Whatever the package needs is in the wheel: definitions, prompts, migrations, page, sample documents."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    site, home = tmp_path / "site", tmp_path / "home"
+    home.mkdir()
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(tmp_path), str(checkout)], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAG_")}
+    run = partial(subprocess.run, cwd=home, env=environment | {"PYTHONPATH": str(site)}, capture_output=True, text=True)
+    where = run([sys.executable, "-c", "import rag_service; print(rag_service.__file__)"], check=True).stdout
+    assert where.startswith(str(site))
+    done = run([sys.executable, "-m", "rag_service", "quickstart", "--once", "--port", "0"], timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "[C1]" in done.stdout
+    served = {path.suffix for path in (site / "rag_service" / "web").rglob("*") if path.is_file()}
+    assert {".js", ".css", ".html"} <= served
