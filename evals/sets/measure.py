@@ -102,7 +102,7 @@ def is_said(question: Question, text: str) -> bool:
 def says(text: str, part: str) -> bool:
     """Whether a text holds a value as whole words or as a whole number, however it is spaced."""
     plain, wanted = (_THOUSANDS.sub("", _SPACE.sub(" ", _MARK.sub("", one))) for one in (text, part))
-    return re.search(rf"(?<![\w.,-]){re.escape(wanted)}(?![\w-]|[.,]\d)", plain) is not None
+    return re.search(rf"(?<![\w.,-]){re.escape(wanted)}(?![\w-]|[.,]\d)", plain, re.IGNORECASE) is not None
 
 
 def _judge(question: Question, answer: CitedAnswer) -> Reply:
