@@ -12,8 +12,10 @@ from llama_index.core.schema import Document, ImageDocument, TextNode
 
 from rag_service.errors import ConfigurationError, SourceError
 from rag_service.readers.parse import parse
+from rag_service.settings import Settings
 from rag_service.sources.declared import load_readers
 from rag_service.sources.reader_child import MAX_METADATA, AddressGuard, Found, Skipped, describe
+from rag_service.sources.scheduled import SourceRunner
 
 LARGE = 1024**2
 
@@ -165,3 +167,11 @@ def test_a_reader_connects_to_allowed_addresses_only(address: Any, allowed: bool
         assert len(guard.refused) == 1
     guard("socket.sendmsg", (None, None))  # over a socket that is connected
     guard("open", ("/etc/hosts", "r", 0))
+
+
+def test_a_wrong_file_of_readers_is_an_error_at_start(tmp_path: Path) -> None:
+    file = tmp_path / "readers.yaml"
+    file.write_text("wiki: {use: nonsense}")
+    unused: Any = None
+    with pytest.raises(ConfigurationError, match=r"wiki.use: must be a class path"):
+        SourceRunner(Settings(source_readers=str(file)), unused, unused, {})

@@ -9,18 +9,26 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
+from click.testing import CliRunner
 from structlog.testing import capture_logs
 
+from rag_service import components
+from rag_service.cli import main
 from rag_service.domain import CorpusKind
 from rag_service.errors import ConfigurationError, InputError, SourceError
 from rag_service.sources import reader
 from rag_service.sources.declared import DeclaredReader, NewObject, Secret
 from rag_service.sources.reader import ReaderPolicy, ReaderSource
 from rag_service.sources.reader_child import Done, Failed, Found, Skipped
+from rag_service.store.corpora import Corpus
+from rag_service.store.embedded import EmbeddedServer
+from tests.conftest import FakeEmbedding
 from tests.integration.sync.conftest import Desk
 from tests.integration.tenancy.conftest import ADMIN
+from tests.integration.tenancy.web import client_of, new_key, real_application
 
 DOUBLES = "tests.doubles.source_readers"
 BIG = "x" * 300_000
@@ -163,6 +171,73 @@ async def test_a_missing_secret_or_reader_is_named(desk: Desk, monkeypatch: pyte
         await desk.sync(ReaderSource("wiki", declared, ReaderPolicy()))
     with pytest.raises(InputError, match=r"no reader 'wikki' in RAG_SOURCE_READERS. Declared: wiki."):
         ReaderSource("wikki", declared, ReaderPolicy())
+
+
+@pytest.fixture
+def readers_file(tmp_path: Path) -> Path:
+    file = tmp_path / "readers.yaml"
+    file.write_text("wiki: {use: 'a:B', with: {token: s3cr3t-t0ken}}")
+    return file
+
+
+async def test_administrators_add_a_declared_reader_by_its_name(desk: Desk, say: Say, readers_file: Path) -> None:
+    settings = {"source_readers": str(readers_file)}
+    async with (
+        real_application(desk.house.server, desk.embedding, **settings) as (application, parts),
+        client_of(application) as client,
+    ):
+        ana = await desk.house.user("ana")
+        own = await desk.house.corpus(ana)
+        keys = {who: {"X-API-Key": await new_key(desk.house, one)} for who, one in (("ana", ana), ("admin", ADMIN))}
+
+        async def add(corpus: Corpus, who: str, **body: Any) -> httpx.Response:
+            return await client.post(f"/api/v1/corpora/{corpus.id}/sources", json=body, headers=keys[who])
+
+        assert (await add(own, "ana", target="reader:wiki")).json()["code"] == "not_permitted"
+        unknown = await add(desk.corpus, "admin", target="reader:os.path")
+        assert (unknown.status_code, "Declared: wiki" in unknown.text) == (400, True)
+        for more in ({"use": "os:system"}, {"reader": {"use": "os:system"}}, {"with": {}}):  # no class from a request
+            assert (await add(desk.corpus, "admin", target="reader:wiki", **more)).status_code == 400
+        added = await add(desk.corpus, "admin", target="reader:wiki", everySeconds=3600)
+        assert (added.status_code, added.json()["target"]) == (201, "reader:wiki")
+
+        say(page("1", "Apples are red."), Skipped(id="2", reason="has no text (ImageDocument)"), DONE)
+        assert await parts.source_runner().run_due()
+        [shown] = (await client.get("/api/v1/sources", headers=keys["admin"])).json()["items"]
+        assert (shown["report"]["added"], shown["report"]["reasons"]) == (1, ["wiki/2: has no text (ImageDocument)"])
+
+        say(Failed(message="The reader wiki failed: HTTPError, status 401.", detail=""))
+        await client.post(f"/api/v1/sources/{shown['id']}/run", headers=keys["admin"])
+        assert await parts.source_runner().run_due()
+        [shown] = (await client.get("/api/v1/sources", headers=keys["admin"])).json()["items"]
+        assert shown["status"] == "failed"
+        assert shown["error"] == "The reader wiki failed: HTTPError, status 401. Nothing was deleted."
+        assert "s3cr3t" not in str(shown)
+    assert desk.stored() == {"wiki/1": "Apples are red."}
+
+
+def test_the_command_line_syncs_a_reader(
+    database_server: EmbeddedServer,
+    fake_embedding: FakeEmbedding,
+    say: Say,
+    readers_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(components, "build_embedding", lambda _, **__: fake_embedding)
+    environment = {"RAG_DATABASE_URL": database_server.service_conninfo, "RAG_SOURCE_READERS": str(readers_file)}
+
+    def run(*arguments: str) -> str:
+        outcome = CliRunner().invoke(main, arguments, env=environment)
+        assert outcome.exit_code == 0, outcome.output
+        return outcome.output
+
+    say(page("1", "Apples are red."), DONE)
+    assert "reader:wiki: 1 added, 0 unchanged" in run("sync", "reader:wiki", "--corpus", "fruit")
+    assert "reader:wiki: 1 unchanged" in run("sync", "reader:wiki", "--corpus", "fruit")
+    assert "synced into fruit every hour" in run(
+        "sources", "add", "reader:wiki", "--corpus", "fruit", "--every", "hour"
+    )
+    assert "reader:wiki" in run("sources", "list")
 
 
 def declared(use: str, options: dict[str, Any] | None = None, **more: Any) -> ReaderSource:
