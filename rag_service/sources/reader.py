@@ -189,7 +189,7 @@ class _Run:
     def _fail(self, message: str) -> None:
         for secret in self._secrets:
             message = message.replace(secret, "…")
-        before = f" {len(self.listing.items)} documents came before." if self.listing.items else ""
+        before = f" Documents that came before: {len(self.listing.items)}." if self.listing.items else ""
         self.listing.failure = f"{message}{before} Nothing was deleted."
         self.listing.unseen.append("")
 

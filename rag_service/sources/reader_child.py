@@ -13,7 +13,7 @@ import ipaddress
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -107,14 +107,8 @@ def main() -> None:
         for document in _documents(request):
             _send(replies, describe(document, request.max_bytes))
         last = Done(refused=tuple(guard.refused))
-    except RagError as error:
-        last = Failed(message=error.message, detail="")
-    except MemoryError:
-        told = f"The reader {request.name} needs more than {memory // 1024**2} MB of memory (limits.memory_mb)."
-        last = Failed(message=told, detail="")
     except BaseException as error:  # noqa: BLE001 - readers raise anything, SystemExit included
-        refused = f"; RAG_SYNC_NETWORKS does not let it connect to {guard.refused[0]}" if guard.refused else ""
-        last = Failed(message=f"The reader {request.name} failed: {_kind(error)}{refused}.", detail=_origin(error))
+        last = describe_failure(error, request.name, refused=guard.refused)
     _send(replies, last)
     os._exit(0)  # its threads may go on for ever
 
@@ -252,18 +246,29 @@ class AddressGuard:
             raise PermissionError(13, "RAG_SYNC_NETWORKS does not allow this address")
 
 
-def _kind(error: BaseException) -> str:
-    """Type of an error, and the HTTP status that it carries. Its message may hold a secret, or text of a document."""
+def describe_failure(error: BaseException, name: str, *, refused: Sequence[str] = ()) -> Failed:
+    """What the administrator is told. The message of an error may hold a secret, or text of a document."""
+    if isinstance(error, RagError):
+        message = error.message
+    elif isinstance(error, MemoryError):
+        message = f"The reader {name} needs more memory than it may use (limits.memory_mb)."
+    else:
+        message = f"The reader {name} failed: {type(error).__name__}."
+    chain = [error]
+    while (status := _status(chain[-1])) is None and (
+        inner := chain[-1].__cause__ or chain[-1].__context__
+    ) is not None:
+        chain.append(inner)
+    message += f" HTTP status: {status}." if status is not None else ""
+    message += f" RAG_SYNC_NETWORKS does not let it connect to {refused[0]}." if refused else ""
+    return Failed(message=message, detail=_origin(chain[-1]))
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status that an error carries, where libraries usually put it."""
     response = getattr(error, "response", None)
-    status = next(
-        (
-            found
-            for found in (getattr(response, "status_code", None), getattr(error, "status_code", None))
-            if isinstance(found, int)
-        ),
-        None,
-    )
-    return type(error).__name__ if status is None else f"{type(error).__name__}, status {status}"
+    found = (getattr(holder, "status_code", None) for holder in (response, error))
+    return next((status for status in found if isinstance(status, int)), None)
 
 
 def _origin(error: BaseException) -> str:

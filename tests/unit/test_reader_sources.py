@@ -6,6 +6,7 @@ import ipaddress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from llama_index.core.schema import Document, ImageDocument, TextNode
@@ -14,7 +15,7 @@ from rag_service.errors import ConfigurationError, SourceError
 from rag_service.readers.parse import parse
 from rag_service.settings import Settings
 from rag_service.sources.declared import load_readers
-from rag_service.sources.reader_child import MAX_METADATA, AddressGuard, Found, Skipped, describe
+from rag_service.sources.reader_child import MAX_METADATA, AddressGuard, Found, Skipped, describe, describe_failure
 from rag_service.sources.scheduled import SourceRunner
 
 LARGE = 1024**2
@@ -175,3 +176,23 @@ def test_a_wrong_file_of_readers_is_an_error_at_start(tmp_path: Path) -> None:
     unused: Any = None
     with pytest.raises(ConfigurationError, match=r"wiki.use: must be a class path"):
         SourceRunner(Settings(source_readers=str(file)), unused, unused, {})
+
+
+def test_a_failure_is_told_by_type_and_status_and_never_by_its_message() -> None:
+    def fail() -> None:
+        request = httpx.Request("GET", "https://x:s3cr3t@example.org/")
+        try:
+            raise httpx.HTTPStatusError("s3cr3t", request=request, response=httpx.Response(401))
+        except httpx.HTTPError as error:
+            raise ValueError(f"Request failed: {error}") from None
+
+    with pytest.raises(ValueError, match="Request failed") as caught:
+        fail()
+    told = describe_failure(caught.value, "wiki", refused=["10.1.2.3:443", "10.1.2.3:80"])
+    assert told.message == (
+        "The reader wiki failed: ValueError. HTTP status: 401."
+        " RAG_SYNC_NETWORKS does not let it connect to 10.1.2.3:443."
+    )
+    assert told.detail.startswith(f"{__file__}:")
+    assert describe_failure(MemoryError(), "wiki").message.startswith("The reader wiki needs more memory")
+    assert describe_failure(SourceError("As it is."), "wiki").message == "As it is."
