@@ -69,6 +69,7 @@ class Curious(BaseReader):
             "file": lambda: Path(self._secret_file).read_text(),
             "parent": lambda: Path(f"/proc/{os.getppid()}/environ").read_text(),
             "unix": unix,
+            "unix socket": lambda: str(socket.socket(socket.AF_UNIX).family),
             "loopback": loopback,
             "named": named,
             "listen": listen,
