@@ -45,6 +45,7 @@ coverage: $(VENV)/.dev
 soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
 	$(BIN)/python -m tests.soak.kill_syncs
+	$(BIN)/python -m tests.soak.kill_syncs 300 10 reader
 	$(BIN)/python -m tests.soak.kill_anything
 	$(BIN)/python -m tests.soak.hostile_files
 	$(BIN)/python -m tests.soak.many_workers

@@ -189,8 +189,10 @@ class ClusterError(RagError):
 
 
 class SourceError(RagError):
-    """A synced folder, site or store cannot be listed. Nothing was deleted."""
+    """A synced folder, site, store or reader cannot be listed. Nothing was deleted."""
 
     code = "source_unavailable"
     retryable = True
-    help = "Check that the folder exists or the address responds, then sync again. Nothing was deleted."
+    help = (
+        "Check that the folder exists, the address responds or the reader works; then sync again. Nothing was deleted."
+    )

@@ -31,7 +31,11 @@ LATER = {
     "mcp": ("mcp", "mcp_command", "Serve the documents to an MCP client over standard input and output."),
     "reingest": ("admin", "reingest", "Re-ingest stale documents of all users from their originals."),
     "sources": ("sync", "sources", "Sources that a running `serve` or `worker` syncs: add, list, run, remove."),
-    "sync": ("sync", "sync_command", "Keep a corpus equal to a folder, a page, a sitemap or a bucket."),
+    "sync": (
+        "sync",
+        "sync_command",
+        "Keep a corpus equal to a folder, a page, a sitemap, a bucket or a LlamaIndex reader.",
+    ),
     "users": ("admin", "users", "Users: create, invite, list, deactivate."),
     "worker": ("admin", "worker", "Process uploads and sync sources until stopped."),
 }

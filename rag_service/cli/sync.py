@@ -1,4 +1,4 @@
-"""`rag-service sync | sources`: sync corpora with folders, sites and stores, as the local administrator."""
+"""`rag-service sync | sources`: sync corpora with folders, sites, stores and readers, as the local administrator."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ _DEPTH = click.option(
     " deleted. Default: delete, unless the target is empty.",
 )  # fmt: skip
 def sync_command(target: str, corpus: str | None, depth: int, watch: bool, delete: bool | None) -> None:
-    """Keep a corpus equal to a folder, a page, a sitemap or a bucket.
+    """Keep a corpus equal to a folder, a page, a sitemap, a bucket or a LlamaIndex reader.
 
-    TARGET is a folder, the address of a page or a sitemap, or s3://BUCKET/FOLDER. Unchanged files are not read again,
+    TARGET is a folder, the address of a page or a sitemap, s3://BUCKET/FOLDER, or reader:NAME for a reader that is
+    declared in the file of RAG_SOURCE_READERS. Unchanged files are not read again,
     and renamed ones are not embedded again. A sync can be interrupted at any time; the next one continues.
     """
     run_command(_sync(read_quiet_settings(), target, corpus, depth=depth, watch=watch, delete=delete))
@@ -100,7 +101,7 @@ def sources() -> None:
 @_DEPTH
 @click.option("--every", type=click.Choice(list(_EVERY)), default="day", show_default=True, help="How often.")
 def add_command(target: str, corpus: str | None, depth: int, every: str) -> None:
-    """Sync TARGET regularly: a folder, the address of a page or a sitemap, or s3://BUCKET/FOLDER."""
+    """Sync TARGET regularly: a folder, the address of a page or a sitemap, s3://BUCKET/FOLDER, or reader:NAME."""
 
     async def add() -> None:
         from rag_service.sources.opening import open_source

@@ -122,7 +122,8 @@ class Service(Searchable):
         """Make a corpus equal to a folder or site: new, changed, renamed and deleted files. Embedded only.
 
         Args:
-            target: a folder, the address of a page or a sitemap, or a URL of fsspec, such as `s3://bucket/folder`.
+            target: a folder, the address of a page or a sitemap, a URL of fsspec, such as `s3://bucket/folder`, or
+                `reader:NAME` for a reader that is declared in the file of RAG_SOURCE_READERS.
             corpus: name of a global corpus, created if missing; None: the default corpus.
             depth: links to follow from a page, on its host.
             delete: whether documents that a sync of this target brought in are deleted with their files; None: yes,

@@ -18,6 +18,7 @@ from functools import cache
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _MAKE_SOCKET = 1, 1 << 1, 1 << 2, 1 << 3, 1 << 9
+_CONNECT_TCP = 1 << 1
 # By version: all rights to files that it knows, to TCP, and what may be kept inside (abstract sockets, signals).
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 _TCP_RIGHTS, _SCOPES = {0: 0, 4: 0b11}, {0: 0, 6: 0b11}
@@ -37,16 +38,20 @@ def restrict_to(
     writable: Iterable[str] = (),
     sockets: Iterable[str] = (),
     runs_programs: bool = False,
+    network: bool = False,
 ) -> None:
     """Allow nothing but reading these files and folders, for good, where the kernel has Landlock.
 
     Nothing can be written, made or deleted but in `writable`, and in `sockets` only sockets can be made. Nothing is
-    executed unless it `runs_programs`, and then only what is in `readable`. Raises OSError if the kernel refuses.
+    executed unless it `runs_programs`, and then only what is in `readable`. With `network`, TCP connections can be
+    opened, but not accepted. Raises OSError if the kernel refuses.
     """
     version = landlock_version()
     if not version:
         return
     newest = [rights[max(n for n in rights if n <= version)] for rights in (_FILE_RIGHTS, _TCP_RIGHTS, _SCOPES)]
+    if network:
+        newest[1] &= ~_CONNECT_TCP
     attributes = struct.pack("=QQQ", *newest)[: 8 if version < 4 else 16 if version < 6 else 24]
     libc = _libc()
     ruleset = _checked(libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))

@@ -124,7 +124,7 @@ async def _run(data: bytes, request: Request, limits: ParseLimits) -> ParsedDocu
     except TimeoutError as error:
         raise _too_slow(name) from error
     finally:
-        await _end(process)
+        await end_child(process)
     if len(output) > limits.output_bytes:
         raise TooLargeError(f'"{name}" contains too much text. Split it into smaller files.')
     return await _interpret(output, process.returncode, complaint, name)
@@ -206,7 +206,7 @@ async def _read(pipe: asyncio.StreamReader, limit: int) -> bytes:
     return bytes(received)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def end_child(process: asyncio.subprocess.Process) -> None:
     """Kill the child if it still runs, drain its pipes and reap it; a cancellation is raised afterwards."""
     if process.returncode is None:
         with suppress(ProcessLookupError):

@@ -71,7 +71,13 @@ def main() -> None:
     header = sys.stdin.buffer.read(4)
     request = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(header, "big")), type=Request)
     if request.restricted:
-        restrict_to([*SYSTEM_FILES, *_importable(request.reader), *filter(None, [request.folder])])
+        restrict_to(
+            [
+                *SYSTEM_FILES,
+                *importable(request.reader.path if request.reader else None),
+                *filter(None, [request.folder]),
+            ]
+        )
     if request.ocr:
         os.nice(_OCR_NICENESS)
     if request.reader is None and not request.ocr:
@@ -92,14 +98,14 @@ def frame(request: Request, data: bytes) -> tuple[bytes, bytes]:
     return len(encoded).to_bytes(4, "big") + encoded, data
 
 
-def _importable(reader: ReaderClass | None) -> Iterator[str]:
-    """What Python may load.
+def importable(class_path: str | None) -> Iterator[str]:
+    """What Python may load, the module of a class included.
 
     A folder on the import path that is not one of Python's own or of installed packages, such as the one where the
     service was started, may hold data as well: of it only modules and packages.
     """
     yield f"{sys.base_prefix}/lib"  # shared libraries of a Python of its own, as conda has them
-    named = reader.path.partition(":")[0].partition(".")[0] if reader else ""
+    named = (class_path or "").partition(":")[0].partition(".")[0]
     for folder in sys.path:
         try:
             entries = list(os.scandir(folder))
@@ -150,11 +156,19 @@ def _origin(cause: BaseException | None) -> str:
 
 
 def set_limits(
-    memory: int, cpu_seconds: int, open_files: int, parent: int, *, file_bytes: int = 0, processes: int | None = 0
+    memory: int,
+    cpu_seconds: int,
+    open_files: int,
+    parent: int,
+    *,
+    file_bytes: int = 0,
+    processes: int | None = 0,
+    network: bool = False,
 ) -> None:
     """Set hard limits before a byte of the document is read.
 
-    `file_bytes`: that may be written to a file; `processes`: that may be started, None for any number.
+    `file_bytes`: that may be written to a file; `processes`: that may be started, None for any number; `network`:
+    whether it is left.
     """
     import resource  # POSIX only; the service imports this module, too
 
@@ -172,7 +186,7 @@ def set_limits(
         _limit(kind, pair)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     if sys.platform == "linux":
-        _restrict_on_linux(parent)
+        _restrict_on_linux(parent, network=network)
 
 
 def _limit(kind: int, pair: tuple[int, int]) -> None:
@@ -189,12 +203,12 @@ def _limit(kind: int, pair: tuple[int, int]) -> None:
             raise
 
 
-def _restrict_on_linux(parent: int) -> None:
-    """No new privileges, death with the parent; no network where the kernel permits it (best effort)."""
+def _restrict_on_linux(parent: int, *, network: bool) -> None:
+    """No new privileges, death with the parent; no network where the kernel permits that (best effort)."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)  # the parent died before the line above
-    if libc.unshare(_CLONE_NEWNET) != 0:
+    if not network and libc.unshare(_CLONE_NEWNET) != 0:
         libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET)

@@ -62,13 +62,20 @@ class UploadSettings(SettingGroup):
 
 
 class SyncSettings(SettingGroup, alias_generator="sync_{}".format):
-    """Folders and sites that corpora are kept equal to."""
+    """Folders, sites and readers that corpora are kept equal to."""
 
     networks: str | None = Field(
         None,
-        description="Networks besides the public internet from which pages can be fetched: `10.1.0.0/16,127.0.0.1`.",
+        description="Networks besides the public internet that syncs of pages and readers may reach:"
+        " `10.1.0.0/16,127.0.0.1`.",
     )
     pages: int = Field(1000, ge=1, description="Maximum number of pages that one round over a site reads.")
+    readers: Path | None = Field(
+        None,
+        alias="source_readers",
+        description="YAML file that declares LlamaIndex readers as sources: name, class path, arguments, limits."
+        " Unset: none.",
+    )
 
     @field_validator("networks")
     @classmethod

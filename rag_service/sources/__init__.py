@@ -1,1 +1,1 @@
-"""Where documents come from: folders, web sites, object stores; and sync, which keeps a corpus equal to one."""
+"""Where documents come from: folders, sites, object stores, readers; and sync, which keeps a corpus equal to one."""

@@ -11,7 +11,9 @@ from urllib.request import url2pathname
 from rag_service.domain import Role
 from rag_service.errors import PermissionDeniedError
 from rag_service.settings import Settings
+from rag_service.sources.declared import load_readers
 from rag_service.sources.folder import FolderSource
+from rag_service.sources.reader import SCHEME, ReaderPolicy, ReaderSource
 from rag_service.sources.source import Source
 from rag_service.sources.store import StoreSource
 from rag_service.sources.web import WebLimits, WebSource
@@ -25,33 +27,38 @@ def is_page(target: str) -> bool:
 def open_source(
     target: str, settings: Settings, *, more: Collection[str] = (), depth: int = 0, role: Role = Role.ADMIN
 ) -> Source:
-    """The source of a target: a folder, a page or a sitemap, or a URL of fsspec.
+    """The source of a target: a folder, a page or a sitemap, a URL of fsspec, or a declared reader.
 
     Args:
         more: further extensions of documents.
         depth: links to follow from a page.
-        role: for whom; only administrators reach folders, stores, and the networks of RAG_SYNC_NETWORKS.
+        role: for whom; only administrators reach folders, stores, readers, and the networks of RAG_SYNC_NETWORKS.
 
     Raises:
         InputError: the target cannot be used.
         PermissionDeniedError: only administrators may use it.
+        ConfigurationError: the file of RAG_SOURCE_READERS is wrong.
     """
+    networks = _networks(settings) if role is Role.ADMIN else []
+    max_bytes = settings.uploads.max_mb * 1024**2
     if is_page(target):
-        allowed = (settings.sync.networks or "") if role is Role.ADMIN else ""
-        networks = [ipaddress.ip_network(part.strip()) for part in allowed.split(",") if part]
-        limits = WebLimits(
-            networks=networks,
-            depth=depth,
-            pages=settings.sync.pages,
-            max_bytes=settings.uploads.max_mb * 1024**2,
-        )
+        allowed = [ipaddress.ip_network(network) for network in networks]
+        limits = WebLimits(networks=allowed, depth=depth, pages=settings.sync.pages, max_bytes=max_bytes)
         return WebSource(target, limits)
     if role is not Role.ADMIN:
         raise PermissionDeniedError(
-            "Only administrators can sync folders and object stores. Give the address of a page."
+            "Only administrators can sync folders, object stores and readers. Give the address of a page."
         )
+    if target.startswith(SCHEME):
+        readers = load_readers(settings.sync.readers)
+        policy = ReaderPolicy(networks=networks, max_bytes=max_bytes)
+        return ReaderSource(target.removeprefix(SCHEME), readers, policy)
     if target.startswith("file://"):
         return FolderSource(Path(url2pathname(urlsplit(target).path)), more)
     if "://" in target:
-        return StoreSource(target, more, max_bytes=settings.uploads.max_mb * 1024**2)
+        return StoreSource(target, more, max_bytes=max_bytes)
     return FolderSource(Path(target).expanduser(), more)
+
+
+def _networks(settings: Settings) -> list[str]:
+    return [part.strip() for part in (settings.sync.networks or "").split(",") if part.strip()]

@@ -21,6 +21,7 @@ from rag_service.ingest.wiring import build_ingestor, build_worker
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding
 from rag_service.settings import Settings
+from rag_service.sources.declared import load_readers
 from rag_service.sources.opening import open_source
 from rag_service.sources.report import SyncReport
 from rag_service.sources.sync import OnProgress, Sync, sweep_scratch
@@ -54,6 +55,9 @@ class SourceRunner:
     indices: Mapping[str, IndexDefinition]
     _: KW_ONLY
     more: Collection[str] = ()  # extensions of documents, besides those of the index definitions
+
+    def __post_init__(self) -> None:
+        load_readers(self.settings.sync.readers)  # a wrong file shows at start
 
     @property
     def _lease(self) -> timedelta:

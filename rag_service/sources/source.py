@@ -34,10 +34,11 @@ class Listing:
     gone: list[tuple[str, str]] = field(default_factory=list)  # (name, how it is known that it is there no longer)
     litter: int = 0  # hidden, lock and temporary files
     unseen: list[str] = field(default_factory=list)  # what is below these names may still be there; "": all of it
+    failure: str = ""  # why the listing broke off: what it has is taken, then the sync fails
 
 
 class Source(Protocol):
-    """A folder, site or store."""
+    """A folder, site, store or reader."""
 
     target: str  # by which its documents are known in the database; without credentials
     poll_seconds: float  # between two looks of a watch

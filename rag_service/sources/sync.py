@@ -19,7 +19,7 @@ from pathlib import Path
 from uuid import UUID
 
 from rag_service.domain import Identity
-from rag_service.errors import ConflictError, DocumentError, RagError
+from rag_service.errors import ConflictError, DocumentError, RagError, SourceError
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.documents import Ingested, Outcome
 from rag_service.ingest.ingestor import Ingestor
@@ -92,7 +92,7 @@ class Sync:
         """Make the corpus equal to the source, once.
 
         Raises:
-            SourceError: the source cannot be listed; nothing was deleted.
+            SourceError: the source cannot be listed, or only in part; nothing was deleted.
             ConflictError: another sync of it runs.
             EmbeddingError, StoreError: nothing more can be stored now; what was done stays done.
         """
@@ -173,6 +173,8 @@ class _Work:
         async with self.sync.transaction() as connection:
             await touch_files(connection, self.sync.corpus.id, self.sync.source.target, self.touched.items())
         await self._forget_missing(listing)
+        if listing.failure:
+            raise SourceError(listing.failure)
         return self._finish(listing)
 
     async def _read_known(self) -> None:
@@ -247,7 +249,7 @@ class _Work:
         if file is None:
             return False
         target = self.sync.source.target
-        old, new = _document_name(file.path), _document_name(item.name)
+        old, new = _document_name(file.path, file.path), _document_name(item.name, item.file_name)
         async with self.sync.transaction() as connection:
             moved = await move_file(connection, self.sync.corpus.id, target, file, old=old, new=new, version=version)
         if moved:
@@ -318,6 +320,6 @@ class _Present:
         return name in self._names or any(not part or name.startswith(f"{part}/") for part in self._unseen)
 
 
-def _document_name(name: str) -> DocumentName:
-    file_name = clean_file_name(name)
+def _document_name(name: str, file: str) -> DocumentName:
+    file_name = clean_file_name(file)
     return DocumentName(name=name, file_name=file_name, title=choose_title(file_name))

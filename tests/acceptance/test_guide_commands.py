@@ -52,6 +52,7 @@ NOT_RUN = {
     "pip install 'rag-service[s3]'": "installs from the package index",
     "rag-service sync s3://": "reads a bucket; tests/integration/sync/test_store.py has a store in memory",
     "rag-service sync https://": "fetches pages of the internet; tests/integration/sync/test_web.py has a site",
+    "reader:wiki": "reads a wiki, with a password; tests/integration/sync/test_readers.py runs readers",
     "--watch": "goes on until it is stopped; tests/integration/sync/test_folder.py watches",
     "rag-service quickstart --models": "fetches models; tests/integration/models/test_models_pull.py does it",
 }

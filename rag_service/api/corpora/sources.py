@@ -1,4 +1,4 @@
-"""Sources that corpora are kept equal to: folders, sites and object stores."""
+"""Sources that corpora are kept equal to: folders, sites, object stores and readers."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class SourceCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unk
         str,
         Meta(
             max_length=MAX_TARGET,
-            description="Address of a page or a sitemap; for administrators also a folder on the server, or a URL such"
-            " as s3://bucket/folder.",
+            description="Address of a page or a sitemap; for administrators also a folder on the server, a URL such"
+            " as s3://bucket/folder, or reader:NAME for a reader that the operator has declared.",
         ),
     ]
     depth: Annotated[
@@ -98,7 +98,7 @@ class SourceList(Struct, kw_only=True, frozen=True):
 )
 async def add_corpus_source(corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> SourceBody:
     """A worker syncs it right away and then regularly, with the caller's permissions. Only administrators can add
-    folders, object stores and addresses outside the public internet."""
+    folders, object stores, readers and addresses outside the public internet."""
     from rag_service.sources.opening import is_page, open_source  # loads what fetches, which other routes do not need
 
     body = await read_json(request, SourceCreate)

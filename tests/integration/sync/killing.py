@@ -6,13 +6,17 @@ import asyncio
 import multiprocessing
 import random
 import time
+from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from uuid import UUID
 
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.readers.file_reader import FileReader
+from rag_service.sources.declared import DeclaredReader
 from rag_service.sources.folder import FolderSource
+from rag_service.sources.reader import ReaderPolicy, ReaderSource
+from rag_service.sources.source import Source
 from rag_service.sources.sync import Sync
 from rag_service.store.corpora import read_corpus
 from rag_service.store.database import Database
@@ -31,12 +35,22 @@ class SlowEmbedding(FakeEmbedding):
         return self._get_text_embeddings(texts)
 
 
-def run(conninfo: str, folder: str, corpus_id: UUID) -> None:
+OpenSource = Callable[[Path], Source]  # the source of a folder
+
+
+def open_reader(folder: Path) -> ReaderSource:
+    """A folder by LlamaIndex's own reader. The ids of its documents are the paths of their files."""
+    options = {"input_dir": str(folder), "recursive": True, "filename_as_id": True}
+    made = DeclaredReader(use="llama_index.core.readers:SimpleDirectoryReader", files=(folder,), **{"with": options})
+    return ReaderSource("papers", {"papers": made}, ReaderPolicy())
+
+
+def run(conninfo: str, folder: str, corpus_id: UUID, open_source: OpenSource) -> None:
     """One sync, the whole life of a process."""
-    asyncio.run(_sync(conninfo, Path(folder), corpus_id))
+    asyncio.run(_sync(conninfo, open_source(Path(folder)), corpus_id))
 
 
-async def _sync(conninfo: str, folder: Path, corpus_id: UUID) -> None:
+async def _sync(conninfo: str, source: Source, corpus_id: UUID) -> None:
     database = Database(conninfo, pool_size=4, timeout=5)
     await database.open()
     async with database.transaction(ADMIN) as connection:
@@ -46,7 +60,7 @@ async def _sync(conninfo: str, folder: Path, corpus_id: UUID) -> None:
     )
     index = load_indices()[INDEX]
     await Sync(
-        FolderSource(folder), database=database, ingestor=ingestor, corpus=corpus, index=index, identity=ADMIN
+        source, database=database, ingestor=ingestor, corpus=corpus, index=index, identity=ADMIN
     ).run()  # fmt: skip
     await database.close()
 
@@ -66,14 +80,16 @@ def change_folder(desk: Desk, draw: random.Random) -> None:
             path.with_name(f"added-{draw.random()}.txt").write_text(f"Added {draw.random()}.")
 
 
-async def sync_under_fire(desk: Desk, *, kills: int, seed: int = 7) -> int:
+async def sync_under_fire(desk: Desk, *, kills: int, seed: int = 7, open_source: OpenSource = FolderSource) -> int:
     """Kill syncs with signal 9 after some documents each; the folder changes in between. Returns how many died."""
     draw = random.Random(seed)  # noqa: S311 - the same every time
     died = 0
     for _ in range(kills):
         before = _rows(desk)
         process = _FORKS.Process(
-            target=run, args=(desk.house.server.service_conninfo, str(desk.folder), desk.corpus.id), daemon=True
+            target=run,
+            args=(desk.house.server.service_conninfo, str(desk.folder), desk.corpus.id, open_source),
+            daemon=True,
         )
         await asyncio.to_thread(process.start)
         await _work_a_while(desk, process, before, draw)
@@ -87,7 +103,7 @@ async def sync_under_fire(desk: Desk, *, kills: int, seed: int = 7) -> int:
 
 async def _work_a_while(desk: Desk, process: ForkServerProcess, before: set[object], draw: random.Random) -> None:
     """Until some rows have changed, and some milliseconds more, so that any statement may be under way."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while process.is_alive() and len(_rows(desk) ^ before) < draw.randint(3, 20):
         assert time.monotonic() < deadline, "the sync does nothing"
         await asyncio.sleep(0.002)
