@@ -42,7 +42,7 @@ class Front:
         said = self._read_headers(scope)
         prefix = said.get("prefix", "").rstrip("/")  # one that the proxy has stripped
         is_prefix = len(prefix) <= _MAX_PREFIX and ROOT_PATH.fullmatch(prefix)
-        scope[_ROOT] = self._root or (prefix if is_prefix else "")  # type: ignore[typeddict-unknown-key]
+        scope[_ROOT] = self._root or (prefix if is_prefix else "")  # type: ignore[literal-required]
         if said.get("proto", "").lower() in ("http", "https"):
             scope["scheme"] = said["proto"].lower()
         if HOST.fullmatch(said.get("host", "")):
