@@ -50,7 +50,7 @@ class Front:
             scope["headers"] = [*others, (b"host", said["host"].encode())]
         if self._root and f"{scope['path']}/".startswith(f"{self._root}/"):
             scope["path"] = scope["path"].removeprefix(self._root)
-            scope["raw_path"] = scope["raw_path"].removeprefix(self._root.encode())
+            scope["raw_path"] = scope.get("raw_path", b"").removeprefix(self._root.encode())  # optional in ASGI
             return None if scope["path"] else own_address(scope, "/")
         return None
 
