@@ -369,6 +369,7 @@ class Purpose(StrEnum):
     ANSWER = "answer"
     JUDGE = "judge"
     ADVISOR = "advisor"
+    TASK = "task"  # that a chat program sets, such as a title
     CHECK = "check"  # whether it works, and what it can do
 
 
@@ -419,7 +420,8 @@ class Answer:
     guardrails: tuple[GuardrailCheck, ...] = ()  # what the knowledge base forbids to say, checked
     model_error: str | None = None  # code of the error of the model that was to answer: the text is quotes
     answers_question: AnswersQuestion | None = None  # as the judge says; None: none was asked, or it cannot tell
-    incomplete: bool = False  # the model reached its length limit or only repeated itself: the text says so
+    incomplete: bool = False  # the model did not finish it: the text says so
+    finish_reason: str = "stop"  # or why it did not: "length", "content_filter"
     searched_for: str | None = None  # a follow-up with what it needs of the conversation; None: as asked
     related: tuple[
         Hit, ...

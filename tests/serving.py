@@ -32,6 +32,7 @@ def served(application: Litestar, *, grace_seconds: int = 2) -> Iterator[str]:
         port=0,
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=grace_seconds,
     )
     server = uvicorn.Server(config)
@@ -59,7 +60,10 @@ def serving(application: Litestar, *, grace_seconds: int = 2) -> Iterator[httpx.
 @asynccontextmanager
 async def serving_here(application: Litestar) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the application, which runs in this event loop, as what the test gave it must."""
-    server = uvicorn.Server(uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, access_log=False))
+    config = uvicorn.Config(
+        application, host="127.0.0.1", port=0, log_config=None, access_log=False, proxy_headers=False
+    )
+    server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - uvicorn sets a flag, not an event
         await asyncio.sleep(0.01)

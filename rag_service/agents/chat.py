@@ -11,9 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -31,8 +31,8 @@ from rag_service.errors import EmbeddingError, StoreError
 from rag_service.language.detection import guess_language, reply_to_small_talk
 from rag_service.language.languages import FALLBACK_LANGUAGE, texts_in
 from rag_service.language.words import count_tokens
-from rag_service.models.llm.model import ChatModel, counted
-from rag_service.retrieval.query import RagQuery
+from rag_service.models.llm.model import ChatDelta, ChatModel, counted
+from rag_service.retrieval.query import RagQuery, Task
 from rag_service.store.accounts.agents import Agent, AgentScope
 
 log = structlog.get_logger(__name__)
@@ -49,6 +49,9 @@ class ChatQuery:
     threshold: float | None = None
     instructions: str = ""  # of the client, after the agent's
     retractable: bool = True  # as in `RagQuery`
+    answer_id: UUID = field(default_factory=uuid4)  # likewise
+    said: tuple[Turn, ...] = ()  # likewise
+    task: Task | None = None  # likewise
 
 
 class ContextUse(StrEnum):
@@ -91,9 +94,17 @@ class AgentChat:
 
     async def _events(self, query: ChatQuery, identity: Identity, outcome: ChatOutcome) -> AsyncGenerator[AnswerEvent]:
         chat = self.model_for(query.agent)
-        if reply_to_small_talk(query.question) is not None:
+        if query.task is not None or reply_to_small_talk(query.question) is not None:
             outcome.context = ContextUse.NO_CONTEXT
-            request = RagQuery(query.question, identity=identity, model=chat, agent_id=query.agent.id)
+            request = RagQuery(
+                query.question,
+                identity=identity,
+                model=chat,
+                agent_id=query.agent.id,
+                answer_id=query.answer_id,
+                task=query.task,
+                recorded=query.task is None,
+            )
             async with aclosing(self.engine.stream(request)) as events:
                 async for event in events:
                     yield event
@@ -118,6 +129,8 @@ class AgentChat:
             history=history_for(chat, query.turns),
             personal_corpora=frozenset(scope.personal_ids),
             agent_id=query.agent.id,
+            answer_id=query.answer_id,
+            said=query.said,
             retractable=query.retractable,
         )
         answered = self._answer(request, outcome, query.question, query.agent)
@@ -195,17 +208,16 @@ class AgentChat:
         yield SourcesFound(sources=(), shown=(), timings_ms={})
         for event in checker.feed(notice if quotes_only else f"{notice}\n\n"):
             yield event
-        incomplete = False
+        last = ChatDelta(text="")
         if not quotes_only:
             with counted(request.calls):
                 deltas = chat.stream(messages, max_tokens=agent.spec.max_tokens, retractable=request.retractable)
             async with aclosing(deltas):
-                async for delta in deltas:
-                    text = f"{notice}\n\n{delta.text}" if delta.restart else delta.text
-                    for event in checker.feed(text, restart=delta.restart):
+                async for last in deltas:
+                    text = f"{notice}\n\n{last.text}" if last.restart else last.text
+                    for event in checker.feed(text, restart=last.restart):
                         yield event
-                    incomplete = delta.finish_reason == "length"
-        if incomplete:
+        if last.is_cut:
             for event in checker.feed(f"\n\n{unfinished}"):
                 yield event
         events, checked = checker.finish()
@@ -216,7 +228,8 @@ class AgentChat:
         answer = replace(
             self._complete(request, checked, doubts, question=question, language=language),
             latency_ms=round((time.perf_counter() - started) * 1000, 1),
-            incomplete=incomplete,
+            incomplete=last.is_cut,
+            finish_reason=(last.is_cut and last.finish_reason) or "stop",
         )
         request.retrieval = None  # the answer does not rest on it
         if self.record is not None and request.recorded:
@@ -228,7 +241,7 @@ class AgentChat:
     ) -> Answer:
         """The answer without documents, from its text."""
         return Answer(
-            id=uuid4(),
+            id=request.answer_id,
             question=question,
             language=language,
             text=checked.text,

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from typing import cast
-from uuid import uuid4
 
 import structlog
 from llama_index.core.base.response.schema import RESPONSE_TYPE
@@ -211,11 +210,13 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         query = self._passages.as_query(query_bundle)
         started = time.perf_counter()
-        answer_id = uuid4()
+        answer_id = query.answer_id
         log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
         query.model = query.model or self._synthesizer.chat
         with query.model.slots.admit(), counted(query.calls):
-            if (reply := reply_to_small_talk(query.question)) is not None:
+            if query.task is not None:
+                response = await self._synthesizer.do_task(query, query.task)
+            elif (reply := reply_to_small_talk(query.question)) is not None:
                 response = await self._synthesizer.reply(query, reply.text, language=reply.language)
             else:
                 if query.turns:

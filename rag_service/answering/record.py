@@ -28,6 +28,7 @@ from rag_service.domain import (
     Hit,
     Identity,
     Operator,
+    Turn,
 )
 from rag_service.errors import StoreError
 from rag_service.indices import IndexDefinition
@@ -178,6 +179,12 @@ def recorded_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
     )
 
 
+def read_said(record: Mapping[str, Any]) -> tuple[Turn, ...]:
+    """The conversation up to the answer of a record; empty if it was not recorded for going on."""
+    said = tuple(Turn(role=turn["role"], content=turn["content"]) for turn in record["request"].get("said", ()))
+    return (*said, Turn(role="assistant", content=record["answer"])) if said else ()
+
+
 def _write_request(query: RagQuery) -> dict[str, Any]:
     """What `recorded_query` reads."""
     filters = query.filters
@@ -201,6 +208,7 @@ def _write_request(query: RagQuery) -> dict[str, Any]:
         "followUp": None if query.follow_up is None else asdict(query.follow_up),
         "personalCorpora": sorted(map(str, query.personal_corpora)),
         "agentId": None if query.agent_id is None else str(query.agent_id),
+        "said": [{"role": turn.role, "content": turn.content} for turn in query.said],
     }
 
 

@@ -20,6 +20,7 @@ from uuid import uuid4
 
 import llama_index.core.instrumentation as instrument
 import structlog
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
 from llama_index.core.indices.prompt_helper import ChatPromptHelper, PromptHelper
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
@@ -58,16 +59,20 @@ from rag_service.domain import (
     Decision,
     GuardrailCheck,
     Hit,
+    Purpose,
     Reason,
     TokenCount,
 )
+from rag_service.errors import ModelError
+from rag_service.language.detection import guess_language
+from rag_service.language.languages import FALLBACK_LANGUAGE
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
-from rag_service.models.llm.model import ChatDelta, ChatModel
+from rag_service.models.llm.model import ChatDelta, ChatModel, collect
 from rag_service.observability.tracing import span
 from rag_service.retrieval.named_files import NamedFiles
 from rag_service.retrieval.postprocessors import find_related
-from rag_service.retrieval.query import RagQuery, ignore
+from rag_service.retrieval.query import RagQuery, Task, ignore
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import ComputedAnswer, TableAnswers
 from rag_service.unpicklable import Unpicklable
@@ -179,6 +184,27 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         """A reply to a message that asks for nothing: no retrieval, no model."""
         answer = await self._say(query, text, language, Doubt.NO_QUESTION)
         return CitedResponse(replace(answer, model=NO_MODEL), [])
+
+    async def do_task(self, query: RagQuery, task: Task) -> CitedResponse:
+        """What a program wants of the model alone; what the task says where there is none, or it fails."""
+        language = guess_language(query.question) or FALLBACK_LANGUAGE
+        if query.model.only_quotes:
+            return await self.reply(query, task.otherwise, language=language)
+        messages = [ChatMessage(role=MessageRole.USER, content=task.prompt)]
+        try:
+            text, last = await collect(query.model.stream(messages, purpose=Purpose.TASK))
+        except ModelError as error:
+            log.warning("task_not_done", exc_info=error)
+            return await self.reply(query, task.otherwise, language=language)
+        answer = await self._say(query, text, language, Doubt.NO_QUESTION)
+        prompt, completion = last.prompt_tokens, last.completion_tokens
+        tokens = TokenCount(
+            prompt=count_tokens(task.prompt) if prompt is None else prompt,
+            completion=count_tokens(text) if completion is None else completion,
+            estimated=prompt is None or completion is None,
+        )
+        finish_reason = (last.is_cut and last.finish_reason) or "stop"
+        return CitedResponse(replace(answer, tokens=tokens, incomplete=last.is_cut, finish_reason=finish_reason), [])
 
     async def condense(self, query: RagQuery, find: FindPassages) -> None:
         """Make the question standalone; what was said before stays for the prompt. `find` searches for it alone."""
@@ -300,7 +326,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         query.degraded = "degraded" in prompted.quote_signals
         if steps.steps:
             sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
-        if last.finish_reason == "length":
+        if last.is_cut:
             prompted = prompted.cut()
             await writing.add(f"\n\n{prompted.unfinished}")
         checked = await writing.finish()
@@ -419,7 +445,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 **doubt_answer(query, checked.citations, shown, answers, is_computed=is_computed),
                 Doubt.NOT_ANSWERED: refused,
                 Doubt.MODEL_FAILED: query.model_error is not None,
-                Doubt.INCOMPLETE: last.finish_reason == "length",
+                Doubt.INCOMPLETE: last.is_cut,
                 Doubt.CONTRADICTED: checked.refuted > 0,
                 Doubt.UNPROVED: not has_proof or bool(checked.flagged),
                 Doubt.RULE_BROKEN: not all(check.passed for check in guardrails),
@@ -448,7 +474,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             guardrails=guardrails,
             model_error=query.model_error,
             answers_question=answers,
-            incomplete=last.finish_reason == "length",
+            incomplete=last.is_cut,
+            finish_reason=(last.is_cut and last.finish_reason) or "stop",
             searched_for=query.searched_for,
         )
 

@@ -18,6 +18,7 @@ from rag_service.api.http.problems import ClientGoneError, describe, handle_clie
 from rag_service.api.http.services import from_state
 from rag_service.api.ingest import ingest_router
 from rag_service.api.query import QueryController
+from rag_service.errors import ConfigurationError
 from rag_service.observability.metrics import Metrics
 from rag_service.settings import Settings
 
@@ -55,5 +56,17 @@ def create_litestar(
         logging_config=None,  # Litestar's own would take over the root logger
         debug=False,
     )
+    _check_root_path(settings.root_path, application)
     application.asgi_handler = RequestContext(surround(application.asgi_handler), settings, metrics)
     return application
+
+
+def _check_root_path(root: str, application: Litestar) -> None:
+    """Raise ConfigurationError for a root path that is also an address of our own: it could not be told whether a proxy
+    has stripped it."""
+    own = next((route.path for route in application.routes if f"{route.path}/".startswith(f"{root}/")), None)
+    if root and own is not None:
+        raise ConfigurationError(
+            f"The path {root} cannot be told from the service's own address {own}: choose another one.",
+            field="RAG_ROOT_PATH",
+        )

@@ -14,6 +14,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_service.api.http.problems import ForeignOriginError, send_problem
+from rag_service.api.http.proxies import Front
 from rag_service.errors import InputError
 from rag_service.observability.logs import correlation
 from rag_service.observability.metrics import Metrics
@@ -57,6 +58,7 @@ class RequestContext:
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics | None):
         self._app = app
         self._metrics = metrics
+        self._front = Front(settings)
         self._hosts = _LOOPBACK | {settings.http.host} if settings.auth.mode == "none" else None
         self._origins = settings.http.origins
 
@@ -64,6 +66,7 @@ class RequestContext:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
+        to_root = self._front.enter(scope)
         origin = self._allowed_origin(scope)
         if origin:
             scope["headers"] = [item for item in scope["headers"] if item[0] != b"cookie"]
@@ -88,6 +91,8 @@ class RequestContext:
                 self._check_origin(scope["method"], headers, allowed=bool(origin))
                 if origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                     await _allow(send_on)
+                elif to_root is not None:
+                    await _redirect(scope, to_root, send_on)
                 else:
                     await self._app(scope, receive, send_on)
             except InputError as error:
@@ -95,7 +100,11 @@ class RequestContext:
             except ForeignOriginError as error:
                 await send_problem(error, scope, receive, send_on)
             finally:
-                describe(http__route=scope.get("path_template") or "", http__response__status_code=status)
+                describe(
+                    http__route=scope.get("path_template") or "",
+                    http__response__status_code=status,
+                    client__address=scope["client"][0] if scope["client"] else "",
+                )
                 seconds = time.perf_counter() - started
                 write = log.debug if scope["path"].startswith("/health") and status < 400 else log.info
                 path, duration_ms = scope["path"][:200], round(seconds * 1000, 1)
@@ -133,6 +142,13 @@ async def _allow(send: Send) -> None:
     """Reply to a browser that asks whether a page of an allowed origin may send a request (CORS preflight)."""
     headers = [(name.lower().encode(), value.encode()) for name, value in _ALLOWED.items()]
     await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _redirect(scope: Scope, address: str, send: Send) -> None:
+    query = scope["query_string"]
+    location = address.encode() + (b"?" + query if query else b"")
+    await send({"type": "http.response.start", "status": 308, "headers": [(b"location", location)]})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_texts
+from rag_service.api.http.proxies import own_address
 from rag_service.api.http.schemas import Name
 from rag_service.api.http.services import from_state
 from rag_service.auth.passwords import MAX_CHARS, MIN_CHARS
@@ -60,7 +61,8 @@ class _Cookies:
     def make(self, name: str, value: str, seconds: int, *, samesite: Literal["lax", "strict"] = "lax") -> Cookie:
         """One that scripts cannot read, unless it is the token."""
         secure, hidden = self.settings.sign_in.is_secure, name != self.names.token
-        return Cookie(name, value=value, max_age=seconds, secure=secure, httponly=hidden, samesite=samesite)
+        path = self.settings.sign_in.path or "/"  # other services of this host are not to see it
+        return Cookie(name, value=value, max_age=seconds, path=path, secure=secure, httponly=hidden, samesite=samesite)
 
     def of_session(self, session: str | None) -> list[Cookie]:
         """Those that begin a session, or end it (None)."""
@@ -96,7 +98,7 @@ def _provider_routes(cookies: _Cookies) -> list[HTTPRouteHandler]:
         try:
             address = await sign_in.provider.address(secret)
         except RagError as error:
-            return _leave(_failed(error))
+            return _leave(own_address(request.scope, _failed(error)))
         return _leave(address, [cookies.make(cookies.names.sign_in, secret, _SIGN_IN_SECONDS)])
 
     @get("/auth/callback", include_in_schema=False)
@@ -108,7 +110,7 @@ def _provider_routes(cookies: _Cookies) -> list[HTTPRouteHandler]:
             made += await cookies.begin(request, sign_in, session)
         except RagError as error:
             address = _failed(error)
-        return _leave(address, made)
+        return _leave(own_address(request.scope, address), made)
 
     return [go_to_provider, come_back]
 

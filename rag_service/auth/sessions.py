@@ -20,7 +20,8 @@ TOKEN_HEADER = "X-CSRF-Token"  # noqa: S105 - a name
 
 @dataclass(frozen=True, kw_only=True)
 class CookieNames:
-    """Browsers take a cookie with this prefix only over https, for this host alone and from nobody else."""
+    """Browsers take a cookie with these prefixes only over https; with `__Host-` for this host alone and from nobody
+    else, but only for all of its paths."""
 
     session: str
     token: str  # readable for the page
@@ -28,7 +29,7 @@ class CookieNames:
 
 
 def cookie_names(settings: Settings) -> CookieNames:
-    prefix = "__Host-" if settings.sign_in.is_secure else ""
+    prefix = ("__Secure-" if settings.sign_in.path else "__Host-") if settings.sign_in.is_secure else ""
     return CookieNames(session=f"{prefix}rag_session", token=f"{prefix}rag_csrf", sign_in=f"{prefix}rag_sign_in")
 
 

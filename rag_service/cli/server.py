@@ -87,6 +87,7 @@ async def serve_application(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # RAG_TRUSTED_PROXIES says whose are believed
         timeout_graceful_shutdown=settings.http.shutdown_seconds,
         lifespan="on",
     )

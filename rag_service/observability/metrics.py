@@ -47,7 +47,7 @@ DOCUMENTED: Mapping[str, str] = {
     "rag_context_tokens": "Tokens in the passages shown to the model.",
     "rag_tokens_total": "Tokens used by the chat model, by `kind`: prompt or completion.",
     "rag_model_call_seconds": "Duration of calls of chat models, by `purpose`: rewrite, rerank, answer, judge, advisor,"
-    " check.",
+    " task, check.",
     "rag_first_token_seconds": "Time from the question to the first token of the answer, if the model was called.",
     "rag_answer_seconds": "Time from the question to the complete answer.",
     "rag_answers_left_total": "Answers whose client disconnected before the end.",

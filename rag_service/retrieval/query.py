@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
@@ -28,7 +28,9 @@ Mode = Literal["hybrid", "dense", "lexical"]
 
 RERANKED = 20  # passages that the postprocessors see
 # Fields of a query that say nothing about its answer; `Retrieval.timings_ms` is left out as well.
-_NOT_ANSWERED = frozenset({"agent_id", "calls", "emit", "passages", "parts", "recorded", "retrieval"})
+_NOT_ANSWERED = frozenset(
+    {"agent_id", "answer_id", "said", "calls", "emit", "passages", "parts", "recorded", "retrieval"}
+)
 # What postprocessors see of a passage and models do not.
 _HIDDEN = ["document_id", "corpus_id", "chunk_index", "tags", "language", "updated_at", "page_label"]
 
@@ -57,6 +59,14 @@ class FollowUp:
     replies: tuple[str, ...] = ()  # to these questions: what they quote does not answer the next one
 
 
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a program asks of the model alone, such as a title of the conversation: without a search and citations."""
+
+    prompt: str
+    otherwise: str  # the reply without a model
+
+
 async def ignore(event: Any) -> None:
     """Nobody listens."""
 
@@ -79,6 +89,11 @@ class RagQuery(QueryBundle):
     mode: Mode | None = None  # None: as the settings say
     alpha: float | None = None  # weight of the vector search, 0..1; None: the index definition's
     as_asked: bool = False  # one search, whatever it asks for
+    task: Task | None = None  # what a program wants instead of an answer
+    answer_id: UUID = field(default_factory=uuid4)  # under which the answer is recorded
+    said: tuple[
+        Turn, ...
+    ] = ()  # what is recorded of the conversation; empty: nothing, as nobody goes on from it by its id
     turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
     prompt: str | None = None  # template; None: the index's
     instructions: str = ""  # an agent's, added to the rules of the template

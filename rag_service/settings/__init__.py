@@ -67,10 +67,17 @@ class Settings(BaseModel):
             raise ValueError("RAG_HOST must be a loopback address while RAG_AUTH is 'none'")
         if self.auth.mode == "none" and self.sign_in.public_url is not None:
             raise ValueError("RAG_PUBLIC_URL needs RAG_AUTH=required")
+        if self.http.root_path and self.sign_in.public_url is not None and self.sign_in.path != self.http.root_path:
+            raise ValueError("RAG_PUBLIC_URL must end with RAG_ROOT_PATH")
         if self.sign_in.issuer and self.auth.jwt_issuer and self.sign_in.issuer != self.auth.jwt_issuer:
             # Both name users by `sub`, which is unique within one issuer only.
             raise ValueError("RAG_OIDC_ISSUER and RAG_JWT_ISSUER must be the same issuer")
         return self
+
+    @property
+    def root_path(self) -> str:
+        """The path below which the service is reached: "" or such as "/rag"."""
+        return self.http.root_path or self.sign_in.path
 
     def flat(self) -> dict[str, object]:
         """The value of every setting by its key, such as `chat_provider`."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from rag_service.settings.group import SettingGroup
+
+ROOT_PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[\w.~-]+)+", re.ASCII)  # neither ends with a slash nor holds `..`
 
 
 class HttpSettings(SettingGroup):
@@ -27,6 +31,16 @@ class HttpSettings(SettingGroup):
         "",
         description="Origins of other sites whose pages may call the service from a browser (CORS), with a key and"
         " never with cookies: `https://intranet.example.org,https://wiki.example.org`. Empty: none.",
+    )
+    root_path: str = Field(
+        "",
+        description="Path below which a proxy serves the service: `/rag`. The proxy may strip it or pass it on. Empty:"
+        " the path of RAG_PUBLIC_URL.",
+    )
+    trusted_proxies: str = Field(
+        "",
+        description="Addresses and networks of the proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are"
+        " believed: `127.0.0.1,10.0.0.0/8`. Empty: none.",
     )
     shutdown_seconds: int = Field(
         20, ge=1, description="Seconds that running answers and jobs have to finish at shutdown."
@@ -49,6 +63,31 @@ class HttpSettings(SettingGroup):
             ):
                 raise ValueError(f"{origin!r} is no origin such as https://intranet.example.org, without a path")
         return value
+
+    @property
+    def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks of the trusted proxies."""
+        return tuple(map(ip_network, filter(None, map(str.strip, self.trusted_proxies.split(",")))))
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: str) -> str:
+        for network in filter(None, map(str.strip, value.split(","))):
+            ip_network(network)  # its ValueError names what is wrong
+        return value
+
+    @field_validator("root_path")
+    @classmethod
+    def _is_root_path(cls, value: str) -> str:
+        return check_root_path(value)
+
+
+def check_root_path(path: str) -> str:
+    """The path without a slash at its end. Raises ValueError for one that is no path such as `/rag`."""
+    path = path.rstrip("/")
+    if path and not ROOT_PATH.fullmatch(path):
+        raise ValueError(f"{path!r} is no path such as /rag, of letters, digits and . _ ~ - in each part")
+    return path
 
 
 class AuthSettings(SettingGroup):
@@ -98,7 +137,8 @@ class SignInSettings(SettingGroup):
 
     public_url: str | None = Field(
         None,
-        description="HTTPS address of the page in browsers; turns on sign-in with sessions. Unset: keys and tokens.",
+        description="HTTPS address of the page in browsers, with its path if there is one; turns on sign-in with"
+        " sessions. Unset: keys and tokens.",
     )
     issuer: str | None = Field(
         None,
@@ -138,6 +178,11 @@ class SignInSettings(SettingGroup):
         return f"{self.public_url}/auth/callback"
 
     @property
+    def path(self) -> str:
+        """The path of the page in browsers; "" where it has none."""
+        return urlsplit(self.public_url or "").path
+
+    @property
     def is_secure(self) -> bool:
         """Whether browsers use https, so that cookies may be bound to it."""
         return (self.public_url or "").startswith("https:")
@@ -153,8 +198,9 @@ class SignInSettings(SettingGroup):
             raise ValueError("must be an https:// address (http:// for a loopback address)")
         if info.field_name != "public_url":
             return value  # compared character by character with what the provider says
-        if parts.path.strip("/") or parts.query or parts.fragment or parts.username:
-            raise ValueError("must consist of scheme, host and port only")
+        if parts.query or parts.fragment or parts.username:
+            raise ValueError("must consist of scheme, host, port and path only")
+        check_root_path(parts.path)
         return value.rstrip("/")
 
     @model_validator(mode="after")

@@ -45,10 +45,11 @@ class Assets:
     files: Mapping[str, Asset]  # by file name
 
     def url(self, name: str) -> str:
-        """Address of a file; KeyError for one that is not there, so that a typing error shows at start."""
+        """Address of a file, relative to the page's; KeyError for one that is not there, so that a typing error shows
+        at start."""
         if name not in self.files:
             raise KeyError(name)
-        return f"/assets/{self.version}/{name}"
+        return f"assets/{self.version}/{name}"
 
     @property
     def modules(self) -> list[str]:

@@ -15,6 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 from markupsafe import Markup
 
 from rag_service.api.http.bodies import AnyRequest
+from rag_service.api.http.proxies import own_address
 from rag_service.readers.common.names import IMAGE_SUFFIXES, OLD_OFFICE_SUFFIXES, SUFFIXES
 from rag_service.readers.ocr.recognition import is_installed
 from rag_service.readers.old_office import find_converter
@@ -88,7 +89,7 @@ def _page_route(pages: dict[tuple[str, str], Asset]) -> HTTPRouteHandler:
     def show_page(request: AnyRequest) -> Response[bytes | None]:
         chosen = request.query_params.get("lang")
         if chosen is not None and chosen in load_strings():
-            return _remember_language(chosen)
+            return _remember_language(request, chosen)
         language = choose_language(request.cookies.get(LANGUAGE_COOKIE), request.headers.get("accept-language", ""))
         theme = request.cookies.get(THEME_COOKIE, "")
         page = pages[language, theme if theme in _THEMES else ""]
@@ -103,9 +104,10 @@ def _page_route(pages: dict[tuple[str, str], Asset]) -> HTTPRouteHandler:
     return show_page
 
 
-def _remember_language(language: str) -> Response[bytes | None]:
-    cookie = Cookie(LANGUAGE_COOKIE, value=language, max_age=_YEAR, samesite="lax", httponly=True)
-    headers = {"Location": "/", "Cache-Control": "no-store"}
+def _remember_language(request: AnyRequest, language: str) -> Response[bytes | None]:
+    here = own_address(request.scope, "/")
+    cookie = Cookie(LANGUAGE_COOKIE, value=language, max_age=_YEAR, path=here, samesite="lax", httponly=True)
+    headers = {"Location": here, "Cache-Control": "no-store"}
     return Response(None, status_code=303, headers=headers, cookies=[cookie])
 
 

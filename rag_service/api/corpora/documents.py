@@ -24,6 +24,7 @@ from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
+from rag_service.api.http.proxies import own_address
 from rag_service.errors import StoreError
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
@@ -94,7 +95,8 @@ class CorpusDocumentsController(Controller):
             if kept is None:
                 raise
             upload = present_postponed(kept)
-        return Response(upload, status_code=202, headers={"Location": f"/api/v1/uploads/{upload.upload_id}"})
+        address = own_address(request.scope, f"/api/v1/uploads/{upload.upload_id}")
+        return Response(upload, status_code=202, headers={"Location": address})
 
 
 class DocumentsController(Controller):

@@ -20,6 +20,7 @@ from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody
 
 from rag_service import __version__
 from rag_service.api.http.problems import MEDIA_TYPE, Problem
+from rag_service.api.http.proxies import own_address
 
 _FOLDER = Path(__file__).parent
 _MEANING = {
@@ -81,7 +82,7 @@ def openapi_config() -> OpenAPIConfig:
         "replies have the headers `RateLimit` and `RateLimit-Policy`, and any route can return 429 `rate_limited` with "
         "`Retry-After`.",
         use_handler_docstrings=True,
-        render_plugins=[DocumentationPage(path="/"), JsonRenderPlugin()],
+        render_plugins=[DocumentationPage(path="/"), _Description()],
         openapi_router=Router(
             "/schema", route_handlers=[_style], include_in_schema=False, after_request=_without_html_errors
         ),
@@ -100,10 +101,19 @@ def _style() -> str:
     return (_FOLDER / "reference.css").read_text()
 
 
+class _Description(JsonRenderPlugin):
+    """openapi.json, which names the address below which all paths are."""
+
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
+        servers = [{"url": own_address(request.scope, "/")}]
+        return super().render(request, openapi_schema | {"servers": servers})
+
+
 class DocumentationPage(OpenAPIRenderPlugin):
     """All operations and types on one page, without scripts or external resources."""
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
         environment = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=ChainableUndefined)
         environment.filters["pretty"] = partial(json.dumps, indent=2, ensure_ascii=False)
-        return environment.get_template("reference.html").render(openapi_schema).encode()
+        page = environment.get_template("reference.html")
+        return page.render(openapi_schema, root=own_address(request.scope, "")).encode()

@@ -333,9 +333,16 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
             " something else); null if none was asked or it cannot tell."
         ),
     ] = None
-    incomplete: Annotated[
-        bool, Meta(description="The chat model reached its length limit or only repeated itself; the answer says so.")
-    ] = False
+    incomplete: Annotated[bool, Meta(description="The chat model did not finish the answer; the answer says so.")] = (
+        False
+    )
+    finish_reason: Annotated[
+        str,
+        Meta(
+            description="`stop`; if incomplete, `length` (the chat model reached its length limit or only repeated"
+            " itself) or `content_filter` (its server's filter stopped it)."
+        ),
+    ] = "stop"
     searched_for: Annotated[
         str | None,
         Meta(

@@ -76,16 +76,16 @@ class ToolReply(Struct, kw_only=True, frozen=True):
     text: Annotated[str, Meta(description="The computed value, or where to read on.")]
 
 
-async def _search(services: Services, arguments: Mapping[str, Any], identity: Identity) -> Reply:
+async def _search(services: Services, arguments: Mapping[str, Any], identity: Identity, address: str) -> Reply:
     found = await _call(services, SEARCH.name, arguments, identity)
     results = [
-        FoundItem(id=_id_of(hit), title=_place_of(hit), url=_url_of(services, str(hit.chunk.document.id)))
+        FoundItem(id=_id_of(hit), title=_place_of(hit), url=_url_of(address, str(hit.chunk.document.id)))
         for hit in found.hits
     ]
     return _as_json(FoundItems(results=results))
 
 
-async def _fetch(services: Services, arguments: Mapping[str, Any], identity: Identity) -> Reply:
+async def _fetch(services: Services, arguments: Mapping[str, Any], identity: Identity, address: str) -> Reply:
     given = decode(msgspec.json.encode(arguments), FetchArguments, name="arguments")
     document, _, part = given.id.partition(_PART)
     wanted = {"document": document} | ({"place": f"part {part}"} if part else {})
@@ -100,17 +100,17 @@ async def _fetch(services: Services, arguments: Mapping[str, Any], identity: Ide
             id=given.id,
             title=first.chunk.document.title,
             text="\n\n".join(hit.chunk.text for hit in found.hits),
-            url=_url_of(services, document_id),
+            url=_url_of(address, document_id),
             metadata=metadata,
         )
     )
 
 
-async def _read(services: Services, arguments: Mapping[str, Any], identity: Identity) -> Reply:
+async def _read(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
     return _describe(await _call(services, READ.name, arguments, identity))
 
 
-async def _compute(services: Services, arguments: Mapping[str, Any], identity: Identity) -> Reply:
+async def _compute(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
     return _describe(await _call(services, COMPUTE.name, arguments, identity))
 
 
@@ -158,10 +158,8 @@ def _place_of(hit: Hit) -> str:
     return describe_place(hit.chunk.document, spans[0].location if spans else None)
 
 
-def _url_of(services: Services, document_id: str) -> str:
-    settings = services.settings
-    base = settings.sign_in.public_url or f"http://{settings.http.host}:{settings.http.port}"
-    return f"{base.rstrip('/')}/api/v1/documents/{document_id}/original"
+def _url_of(address: str, document_id: str) -> str:
+    return f"{address}/api/v1/documents/{document_id}/original"
 
 
 DOCUMENT_TOOLS = (

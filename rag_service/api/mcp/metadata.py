@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from litestar import get
 from litestar.datastructures import Headers
 from litestar.handlers import HTTPRouteHandler
@@ -11,12 +9,12 @@ from litestar.types import Scope
 from msgspec import Struct
 
 from rag_service.api.http.bodies import AnyRequest
+from rag_service.api.http.proxies import HOST, own_address
 from rag_service.api.http.services import ServicesDependency
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope as KeyScope
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-_HOST = re.compile(r"[\w.:\[\]-]+", re.ASCII)
 
 
 class ResourceMetadata(Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -56,4 +54,5 @@ def base_url(scope: Scope, settings: Settings) -> str:
     if settings.sign_in.public_url is not None:
         return settings.sign_in.public_url.rstrip("/")
     host = Headers.from_scope(scope).get("host", "")
-    return f"{scope['scheme']}://{host if _HOST.fullmatch(host) else settings.http.host}"
+    host = host if HOST.fullmatch(host) else settings.http.host
+    return f"{scope['scheme']}://{host}{own_address(scope, '')}"

@@ -21,7 +21,7 @@ from rag_service.api.http.access import require_scope
 from rag_service.api.http.bodies import BODY_LIMIT
 from rag_service.api.http.problems import report, send_problem
 from rag_service.api.http.services import Services
-from rag_service.api.mcp.metadata import challenge, metadata_route
+from rag_service.api.mcp.metadata import base_url, challenge, metadata_route
 from rag_service.api.mcp.specs import json_schema
 from rag_service.api.mcp.tools import INSTRUCTIONS, TOOLS, describe_failure
 from rag_service.domain import Identity
@@ -72,7 +72,9 @@ async def _serve_http(scope: Scope, receive: Receive, send: Send) -> None:
     sdk = await asyncio.to_thread(importlib.import_module, "mcp.server.streamable_http_manager")
     # Host and Origin have been checked by what surrounds every request (`RequestContext`).
     manager = sdk.StreamableHTTPSessionManager(
-        make_server(services, identify), stateless=True, max_request_body_size=BODY_LIMIT
+        make_server(services, identify, base_url(scope, services.settings)),
+        stateless=True,
+        max_request_body_size=BODY_LIMIT,
     )
     async with manager.run():
         await manager.handle_request(scope, receive, send)
@@ -87,13 +89,19 @@ async def serve_stdio(services: Services, headers: Mapping[str, str]) -> None:
     check_installed()
     from mcp.server.stdio import stdio_server
 
-    server = make_server(services, lambda: services.authenticate(headers))
+    http = services.settings.http
+    address = services.settings.sign_in.public_url or f"http://{http.host}:{http.port}"
+    server = make_server(services, lambda: services.authenticate(headers), address)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
-def make_server(services: Services, identify: Identify) -> Server[Any]:
-    """The server with its tools; `identify` finds the caller, and its errors become the reply."""
+def make_server(services: Services, identify: Identify, address: str) -> Server[Any]:
+    """The server with its tools; `identify` finds the caller, and its errors become the reply.
+
+    Args:
+        address: of the service as the caller knows it, for links.
+    """
     from mcp import MCPError
     from mcp.server import Server
     from mcp.types import INVALID_PARAMS, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
@@ -118,7 +126,7 @@ def make_server(services: Services, identify: Identify) -> Server[Any]:
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:100]!r}; there are {', '.join(TOOLS)}.")
         try:
-            text, body = await tool.call(services, params.arguments or {}, await identify())
+            text, body = await tool.call(services, params.arguments or {}, await identify(), address)
         except Exception as error:  # noqa: BLE001 - logged by `report`, and told to the client as far as it may know
             text, body = describe_failure(report(error)), None
         return CallToolResult(

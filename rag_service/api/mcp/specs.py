@@ -14,7 +14,8 @@ from rag_service.api.http.services import Services
 from rag_service.domain import Identity
 
 Reply = tuple[str, Struct | None]  # text for the model, the same as data; None: the call failed
-Call = Callable[[Services, Mapping[str, Any], Identity], Awaitable[Reply]]
+# (services, arguments, caller, address of the service as the caller knows it)
+Call = Callable[[Services, Mapping[str, Any], Identity, str], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, kw_only=True)

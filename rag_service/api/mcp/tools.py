@@ -77,7 +77,7 @@ class AnswerArguments(SharedArguments, kw_only=True, frozen=True, forbid_unknown
     question: Annotated[str, Meta(description="The question, in any language; the answer is in the same language.")]
 
 
-async def search_knowledge(services: Services, arguments: Mapping[str, Any], identity: Identity) -> Reply:
+async def search_knowledge(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
     """Passages above the threshold, best first."""
     given = decode(msgspec.json.encode(arguments), SearchArguments, name="arguments")
     query = _make_query(services, given.query, given, identity, named="query")
@@ -85,7 +85,7 @@ async def search_knowledge(services: Services, arguments: Mapping[str, Any], ide
     return describe_passages(body), body
 
 
-async def answer_question(services: Services, arguments: Mapping[str, Any], identity: Identity) -> Reply:
+async def answer_question(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
     """An answer with checked citations, or the refusal when the documents do not answer."""
     given = decode(msgspec.json.encode(arguments), AnswerArguments, name="arguments")
     query = _make_query(services, given.question, given, identity, named="question")
@@ -95,7 +95,7 @@ async def answer_question(services: Services, arguments: Mapping[str, Any], iden
     return describe_answer(outcome), outcome
 
 
-async def check_answer(services: Services, arguments: Mapping[str, Any], identity: Identity) -> Reply:
+async def check_answer(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
     """Verdicts on a text that was written elsewhere."""
     body = await isolated(
         check_text(services.check, decode(msgspec.json.encode(arguments), CheckRequest, name="arguments"), identity)

@@ -13,7 +13,7 @@ from litestar.openapi import ResponseSpec
 
 from rag_service.api.http.problems import Problem, allowed_methods, problem_response, report
 from rag_service.api.openai.schemas import ErrorBody, ErrorDetail
-from rag_service.errors import NotFoundError
+from rag_service.errors import InputError, NotFoundError
 
 _TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES: Mapping[str, str] = {"not_authenticated": "invalid_api_key"}  # ours → the name that clients look for
@@ -38,6 +38,16 @@ class UnknownModelError(NotFoundError):
         super().__init__(
             f"The model {model_id[:100]!r} does not exist, or you do not have access to it.", field="model"
         )
+
+
+class UnknownResponseError(InputError):
+    """A response to go on from that the caller does not have."""
+
+    code = "previous_response_not_found"
+    help = "It may be another user's, or was made with `store: false`. Send the earlier messages in `input`."
+
+    def __init__(self, response_id: str):
+        super().__init__(f"Previous response with id {response_id[:100]!r} not found.", field="previous_response_id")
 
 
 class UnknownAddressError(NotFoundError):

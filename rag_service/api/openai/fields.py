@@ -15,7 +15,8 @@ from rag_service.answering.guards.injection import neutralise
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import SearchRequest
-from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, Sampling
+from rag_service.api.openai.questions import is_task, question_in, title_of
+from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, ContentPart, Sampling
 from rag_service.domain import Identity, Turn
 from rag_service.settings import Settings
 
@@ -44,9 +45,11 @@ _LABELS = frozenset(
 class Conversation:
     """What a request asks, and what was said before."""
 
-    query: RagQuery  # its question is the last message, as it was asked
+    query: RagQuery  # its question is the last message, without what was pasted into it
     turns: tuple[Turn, ...] = ()  # before the question, oldest first
     instructions: str = ""  # of `system` and `developer` messages, neutralised
+    ignored: tuple[str, ...] = ()  # fields and parts of the request without effect
+    asked: str | None = None  # the part of the last message that is searched for; None: all of it
 
     def as_one_question(self) -> RagQuery:
         """The query for the engine, which makes the question standalone."""
@@ -71,18 +74,25 @@ def read_conversation(
     fields of the body without effect.
     """
     errors = [*_find_unsupported(request), *_find_message_errors(request.messages)]
+    ignored = [*ignored, *_find_passed_over(request.messages)]
     if settings.http.openai_strict:
         errors += [FieldError(name, "is not supported; leave it out") for name in ignored]
     if errors:
         raise InvalidRequestError(errors)
     last = len(request.messages) - 1
+    message = _text_of(request.messages[last]).strip()
+    question = question_in(message, limit=settings.limits.query_max_chars)
     try:
-        query = read_query(SearchRequest(query=_text_of(request.messages[last])), settings, identity)
+        query = read_query(SearchRequest(query=question), settings, identity)
     except InvalidRequestError as error:
         raise InvalidRequestError(
             [FieldError(f"messages[{last}].content", fault.message) for fault in error.errors]
         ) from error
     query.retractable = not request.stream  # these streams have no words for it
+    if is_task(message):
+        from rag_service.retrieval.query import Task  # loads LlamaIndex
+
+        query.task, query.recorded = Task(prompt=message, otherwise=title_of(message)), False
     said = [(message.role, _text_of(message).strip()) for message in request.messages[:last]]
     return Conversation(
         query=query,
@@ -92,6 +102,8 @@ def read_conversation(
             if role in _SPOKEN and text
         ),
         instructions="\n\n".join(neutralise(text) for role, text in said if role in _INSTRUCTIONS and text),
+        ignored=tuple(ignored),
+        asked=question if question != message else None,
     )
 
 
@@ -112,11 +124,24 @@ def _find_message_errors(messages: Sequence[ChatMessage]) -> Iterator[FieldError
         yield FieldError("messages", "must not be empty")
     elif messages[-1].role != "user":
         yield FieldError("messages", "must end with a message with the role user")
+    for number, position, part in _find_other_parts(messages):
+        if number == len(messages) - 1:
+            name = f"messages[{number}].content[{position}].type"
+            yield FieldError(name, f"{part.type[:40]!r} is not supported; use text")
+
+
+def _find_passed_over(messages: Sequence[ChatMessage]) -> Iterator[str]:
+    """Names of the images and other parts of earlier messages, which the question can do without."""
+    for number, position, _ in _find_other_parts(messages[:-1]):
+        yield f"messages[{number}].content[{position}]"
+
+
+def _find_other_parts(messages: Sequence[ChatMessage]) -> Iterator[tuple[int, int, ContentPart]]:
+    """(number of the message, position in it, part) of each part that is no text."""
     for number, message in enumerate(messages):
         for position, part in enumerate(message.content if isinstance(message.content, list) else ()):
             if part.type not in _TEXTS:
-                name = f"messages[{number}].content[{position}].type"
-                yield FieldError(name, f"{part.type[:40]!r} is not supported; use text")
+                yield number, position, part
 
 
 def _text_of(message: ChatMessage) -> str:

@@ -6,7 +6,9 @@ with places and quotes, in our field `citations`.
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -19,6 +21,23 @@ from rag_service.api.http.schemas import AnswerBody, CitationBody, DeltaData
 from rag_service.api.openai.errors import present_error
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, RagBody, Sampling
 from rag_service.api.openai.stream import CompletionForm
+from rag_service.domain import Turn
+
+
+class InputItem(ChatMessage, kw_only=True, frozen=True):
+    """A message, or something else of a conversation with another model, such as a function call, which is passed
+    over."""
+
+    role: str = ""
+    type: str = "message"
+
+
+class TextFormat(Struct, kw_only=True, frozen=True):
+    type: str = "text"
+
+
+class TextOptions(Struct, kw_only=True, frozen=True):
+    format: Annotated[TextFormat | None, Meta(description="Only `text`.")] = None
 
 
 class ResponseRequest(Sampling, kw_only=True, frozen=True):
@@ -26,29 +45,42 @@ class ResponseRequest(Sampling, kw_only=True, frozen=True):
 
     model: Annotated[str, Meta(description="`rag-service`, or an agent's id from GET /v1/models.")]
     input: Annotated[
-        str | list[ChatMessage], Meta(description="A question, or messages of which the last is the question.")
+        str | list[InputItem], Meta(description="A question, or messages of which the last is the question.")
     ]
     instructions: Annotated[str | None, Meta(description="Same as a `system` message.")] = None
     stream: bool | None = False
     previous_response_id: Annotated[
-        str | None, Meta(description="Not supported, because responses are not stored: send the messages.")
+        str | None, Meta(description="A response of the caller's that the question goes on from.")
     ] = None
+    store: Annotated[bool | None, Meta(description="false: no later request goes on from it.")] = None
     background: Annotated[bool | None, Meta(description="Not supported.")] = None
+    conversation: Annotated[Any, Meta(description="Not supported.")] = None
+    text: TextOptions | None = None
+    tool_choice: Annotated[Any, Meta(description="`auto` or `none`; tools are never called.")] = None
 
-    def as_chat(self) -> ChatCompletionRequest:
-        """The same request as a chat completion.
+    def as_chat(self, before: Sequence[Turn]) -> ChatCompletionRequest:
+        """The same request as a chat completion, after what was said up to the previous response.
 
-        Raises InvalidRequestError if it continues a response by its id, or wants to be polled.
+        Raises InvalidRequestError if it asks for what is not supported.
         """
-        if self.previous_response_id is not None:
-            reason = "is not supported: conversations are not kept here; send the earlier messages in `input`"
-            raise InvalidRequestError([FieldError("previous_response_id", reason)])
-        if self.background:
-            raise InvalidRequestError([FieldError("background", "is not supported; leave it out")])
-        said = [ChatMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        errors = [
+            FieldError(name, "is not supported; leave it out")
+            for name in ("background", "conversation")
+            if getattr(self, name)
+        ]
+        if self.text is not None and self.text.format is not None and self.text.format.type != "text":
+            errors.append(FieldError("text.format", "must be of type 'text': answers are text with citations"))
+        if isinstance(self.input, str):
+            said: list[ChatMessage] = [ChatMessage(role="user", content=self.input)]
+        else:
+            said = [item for item in self.input if item.type == "message"]
+            errors += [FieldError("input", "must have messages with a role") for item in said if not item.role][:1]
+        if errors:
+            raise InvalidRequestError(errors)
+        said = [*(ChatMessage(role=turn.role, content=turn.content) for turn in before), *said]
         if self.instructions:
             said = [ChatMessage(role="system", content=self.instructions), *said]
-        return ChatCompletionRequest(model=self.model, messages=said, stream=self.stream)
+        return ChatCompletionRequest(model=self.model, messages=said, stream=self.stream, tool_choice=self.tool_choice)
 
 
 class FileCitation(Struct, kw_only=True, frozen=True):
@@ -89,7 +121,7 @@ class ResponseUsage(Struct, kw_only=True, frozen=True):
 
 
 class IncompleteDetails(Struct, kw_only=True, frozen=True):
-    reason: str = "max_output_tokens"
+    reason: Annotated[str, Meta(description="`max_output_tokens` or `content_filter`.")]
 
 
 class ResponseBody(Struct, kw_only=True, frozen=True):
@@ -117,7 +149,17 @@ class ResponseBody(Struct, kw_only=True, frozen=True):
     top_p: None = None
 
 
-def present_response(answer: AnswerBody, form: CompletionForm, *, key: UUID, created: int) -> ResponseBody:
+def response_id(key: UUID) -> str:
+    return f"resp_{key.hex}"
+
+
+def answer_id_of(given: str) -> UUID | None:
+    """The answer that a response's id names; None: it names none."""
+    key = given.removeprefix("resp_")
+    return UUID(key) if re.fullmatch(r"[0-9a-f]{32}", key) and key != given else None
+
+
+def present_response(answer: AnswerBody, form: CompletionForm, *, created: int) -> ResponseBody:
     """A whole answer in that API's shape."""
     citations = [
         FileCitation(file_id=str(one.document_id), filename=one.title or "", index=one.sentence_end)
@@ -126,13 +168,14 @@ def present_response(answer: AnswerBody, form: CompletionForm, *, key: UUID, cre
     ]
     part = OutputText(text=answer.answer + form.sources(answer), annotations=citations)
     status = "incomplete" if answer.incomplete else "completed"
+    reason = "max_output_tokens" if answer.finish_reason == "length" else answer.finish_reason
     return ResponseBody(
-        id=f"resp_{key.hex}",
+        id=response_id(form.key),
         created_at=created,
         model=form.model,
         status=status,
-        incomplete_details=IncompleteDetails() if answer.incomplete else None,
-        output=[OutputMessage(id=f"msg_{key.hex}", status=status, content=[part])],
+        incomplete_details=IncompleteDetails(reason=reason) if answer.incomplete else None,
+        output=[OutputMessage(id=f"msg_{form.key.hex}", status=status, content=[part])],
         usage=ResponseUsage(
             input_tokens=answer.prompt_tokens,
             output_tokens=answer.completion_tokens,
@@ -151,14 +194,13 @@ class ResponseEncoder:
     media_type = SSE
     heartbeat = SSE_HEARTBEAT
 
-    def __init__(self, form: CompletionForm, *, key: UUID):
+    def __init__(self, form: CompletionForm):
         self._form = form
-        self._key = key
         self._created = int(time.time())
         self._number = 0
-        self._message = f"msg_{key.hex}"
+        self._message = f"msg_{form.key.hex}"
         begun = ResponseBody(
-            id=f"resp_{key.hex}", created_at=self._created, model=form.model, status="in_progress", output=[]
+            id=response_id(form.key), created_at=self._created, model=form.model, status="in_progress", output=[]
         )
         empty = OutputMessage(id=self._message, status="in_progress", content=[])
         self.opening = b"".join(
@@ -184,7 +226,7 @@ class ResponseEncoder:
                 return b""
 
     def _finish(self, answer: AnswerBody) -> bytes:
-        whole = present_response(answer, self._form, key=self._key, created=self._created)
+        whole = present_response(answer, self._form, created=self._created)
         (message,) = whole.output
         (part,) = message.content
         sources = self._form.sources(answer)

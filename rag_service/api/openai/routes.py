@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 from litestar import HttpMethod, Response, Router, get, post, route
 from litestar.enums import MediaType
@@ -30,20 +29,31 @@ from rag_service.api.openai.embeddings import EmbeddingList, EmbeddingRequest, p
 from rag_service.api.openai.errors import (
     UnknownAddressError,
     UnknownModelError,
+    UnknownResponseError,
     error_response,
     errors,
     handle_openai_error,
 )
 from rag_service.api.openai.fields import Conversation, find_ignored, read_conversation
-from rag_service.api.openai.responses import ResponseBody, ResponseEncoder, ResponseRequest, present_response
+from rag_service.api.openai.responses import (
+    ResponseBody,
+    ResponseEncoder,
+    ResponseRequest,
+    answer_id_of,
+    present_response,
+)
 from rag_service.api.openai.schemas import ChatCompletion, ChatCompletionRequest, ModelBody, ModelList
 from rag_service.api.openai.stream import ChunkEncoder, CompletionForm
-from rag_service.domain import Identity
+from rag_service.domain import Identity, Turn
+from rag_service.errors import NotFoundError
 from rag_service.store.accounts.agents import Agent, list_agents
+from rag_service.store.accounts.answers import read_answer
 from rag_service.store.rows import LIMIT_MAX, Slice
 
 DEFAULT_MODEL = "rag-service"
 _CREATED = 1_735_689_600  # of the default model: 2025-01-01, when this API began
+
+_KEPT_TURNS = 10  # of a conversation that a response goes on from, as of stored ones
 
 Answer = Callable[[Conversation, Identity], AsyncGenerator[AnswerEvent]]  # an async generator function
 
@@ -96,7 +106,7 @@ async def chat_completions(
     body = convert(fields, ChatCompletionRequest)
     events, form = await _ask(request, body, find_ignored(fields, ChatCompletionRequest), services, identity)
     usage = body.stream_options is not None and body.stream_options.include_usage
-    encoder = ChunkEncoder(form, key=uuid4(), include_usage=usage) if body.stream else None
+    encoder = ChunkEncoder(form, include_usage=usage) if body.stream else None
     return await _reply(request, services, events, encoder, form.completion)
 
 
@@ -115,11 +125,12 @@ async def responses(
     request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
 ) -> Response[ResponseBody]:
     fields = await read_json(request, dict)
-    body = convert(fields, ResponseRequest).as_chat()
-    events, form = await _ask(request, body, find_ignored(fields, ResponseRequest), services, identity)
-    key = uuid4()
-    encoder = ResponseEncoder(form, key=key) if body.stream else None
-    present = partial(present_response, form=form, key=key, created=int(time.time()))
+    given = convert(fields, ResponseRequest)
+    body = given.as_chat(await _read_previous(request, given.previous_response_id, identity))
+    ignored, is_kept = find_ignored(fields, ResponseRequest), given.store is not False
+    events, form = await _ask(request, body, ignored, services, identity, is_kept=is_kept)
+    encoder = ResponseEncoder(form) if body.stream else None
+    present = partial(present_response, form=form, created=int(time.time()))
     return await _reply(request, services, events, encoder, present)
 
 
@@ -140,13 +151,20 @@ async def embeddings(request: AnyRequest, services: ServicesDependency, identity
 
 @get("/models", summary="List models (OpenAI-compatible)", responses=errors(401, 500))
 async def models(request: AnyRequest, services: ServicesDependency, identity: IdentityDependency) -> ModelList:
-    embedder = ModelBody(id=services.settings.embedding.model, created=_CREATED, owned_by="rag-service")
-    return ModelList(data=[*map(_present_model, (await _all_models(request, identity)).values()), embedder])
+    found = (await _all_models(request, identity)).values()
+    return ModelList(data=[*map(_present_model, found), _present_embedder(services)])
 
 
 @get("/models/{model_id:path}", summary="Read a model (OpenAI-compatible)", responses=errors(401, 404, 500))
-async def model(request: AnyRequest, model_id: str, identity: IdentityDependency) -> ModelBody:
-    return _present_model(await _find_model(request, model_id.removeprefix("/"), identity))
+async def model(
+    request: AnyRequest, model_id: str, services: ServicesDependency, identity: IdentityDependency
+) -> ModelBody:
+    found = (await _all_models(request, identity)).get(name := model_id.removeprefix("/"))
+    if found is not None:
+        return _present_model(found)
+    if name != services.settings.embedding.model:
+        raise UnknownModelError(name)
+    return _present_embedder(services)
 
 
 async def _all_models(request: AnyRequest, identity: Identity) -> dict[str, KnowledgeModel]:
@@ -167,14 +185,52 @@ async def _find_model(request: AnyRequest, model_id: str, identity: Identity) ->
     return found
 
 
+async def _read_previous(request: AnyRequest, given: str | None, identity: Identity) -> tuple[Turn, ...]:
+    """What was said up to a response. Raises UnknownResponseError where the caller has none of this id."""
+    if given is None:
+        return ()
+    answer_id = answer_id_of(given)
+    if answer_id is None:
+        raise UnknownResponseError(given)
+    from rag_service.answering.record import read_said  # loads LlamaIndex
+
+    services: TenancyServices = request.app.state.tenancy
+    try:
+        async with services.transaction(identity, limited=True) as connection:
+            said = read_said(await read_answer(connection, answer_id))
+    except NotFoundError:
+        said = ()
+    if not said:
+        raise UnknownResponseError(given)
+    return said
+
+
 async def _ask(
-    request: AnyRequest, body: ChatCompletionRequest, ignored: tuple[str, ...], services: Services, identity: Identity
+    request: AnyRequest,
+    body: ChatCompletionRequest,
+    ignored: tuple[str, ...],
+    services: Services,
+    identity: Identity,
+    *,
+    is_kept: bool = False,
 ) -> tuple[AsyncGenerator[WireEvent, None], CompletionForm]:
-    """The events of the answer by the model that a request names, and the form of the reply."""
+    """The events of the answer by the model that a request names, and the form of the reply.
+
+    `is_kept`: a later request may go on from it by its id.
+    """
     conversation = read_conversation(body, ignored, services.settings, identity)
+    query = conversation.query
+    if is_kept:
+        query.said = (*conversation.turns, Turn(role="user", content=query.question))[-_KEPT_TURNS:]
     events = (await _find_model(request, body.model, identity)).answer(conversation, identity)
-    with_sources = services.settings.http.openai_sources
-    return wire_events(events), CompletionForm(model=body.model, ignored=ignored, with_sources=with_sources)
+    form = CompletionForm(
+        model=body.model,
+        key=query.answer_id,
+        ignored=conversation.ignored,
+        with_sources=services.settings.http.openai_sources,
+        asked=conversation.asked,
+    )
+    return wire_events(events), form
 
 
 async def _reply(
@@ -219,6 +275,9 @@ def _as_model(agent: Agent, services: TenancyServices) -> KnowledgeModel:
                 threshold=question.threshold,
                 instructions=conversation.instructions,
                 retractable=question.retractable,
+                answer_id=question.answer_id,
+                said=question.said,
+                task=question.task,
             ),
             identity,
         )
@@ -231,6 +290,10 @@ def _as_model(agent: Agent, services: TenancyServices) -> KnowledgeModel:
 
 def _present_model(model: KnowledgeModel) -> ModelBody:
     return ModelBody(id=model.id, created=model.created, owned_by=model.owned_by)
+
+
+def _present_embedder(services: Services) -> ModelBody:
+    return ModelBody(id=services.settings.embedding.model, created=_CREATED, owned_by="rag-service")
 
 
 _NOT_SERVED = [HttpMethod.GET, HttpMethod.PUT, HttpMethod.PATCH, HttpMethod.DELETE]

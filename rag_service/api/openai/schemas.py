@@ -118,7 +118,7 @@ class Choice(Struct, kw_only=True, frozen=True):
     message: CompletionMessage
     index: int = 0
     finish_reason: Annotated[
-        str, Meta(description="`stop`, or `length` if the chat model did not finish the answer.")
+        str, Meta(description="`stop`; `length` or `content_filter` if the chat model did not finish the answer.")
     ] = "stop"
     logprobs: None = None
 

@@ -31,8 +31,10 @@ class CompletionForm:
     """What a reply holds besides the answer."""
 
     model: str  # as the request named it
+    key: UUID  # of the answer
     ignored: tuple[str, ...] = ()  # fields of the request without effect
     with_sources: bool = True  # list the sources below the answer
+    asked: str | None = None  # the part of the message that was searched for; None: all of it
 
     def completion(self, answer: AnswerBody) -> ChatCompletion:
         """A whole answer in that API's shape."""
@@ -44,7 +46,7 @@ class CompletionForm:
             choices=[
                 Choice(
                     message=CompletionMessage(content=text, citations=answer.citations),
-                    finish_reason=_finish_reason(answer),
+                    finish_reason=answer.finish_reason,
                 )
             ],
             usage=_usage(answer),
@@ -61,7 +63,7 @@ class CompletionForm:
             language=answer.language,
             ignored=list(self.ignored),
             model_error=answer.model_error,
-            searched_for=answer.searched_for,
+            searched_for=answer.searched_for or self.asked,
         )
 
     def sources(self, answer: AnswerBody) -> str:
@@ -78,10 +80,6 @@ def completion_id(key: UUID) -> str:
     return f"chatcmpl-{key.hex}"
 
 
-def _finish_reason(answer: AnswerBody) -> str:
-    return "length" if answer.incomplete else "stop"
-
-
 def _usage(answer: AnswerBody) -> Usage:
     return Usage(
         prompt_tokens=answer.prompt_tokens,
@@ -96,8 +94,8 @@ class ChunkEncoder:
     media_type = SSE
     heartbeat = SSE_HEARTBEAT
 
-    def __init__(self, form: CompletionForm, *, key: UUID, include_usage: bool):
-        self._id = completion_id(key)
+    def __init__(self, form: CompletionForm, *, include_usage: bool):
+        self._id = completion_id(form.key)
         self._created = int(time.time())
         self._form = form
         self._include_usage = include_usage
@@ -116,7 +114,7 @@ class ChunkEncoder:
                 return b""
 
     def _finish(self, answer: AnswerBody) -> bytes:
-        last = ChunkChoice(delta=Delta(citations=answer.citations), finish_reason=_finish_reason(answer))
+        last = ChunkChoice(delta=Delta(citations=answer.citations), finish_reason=answer.finish_reason)
         sources = self._form.sources(answer)
         written = self._write([ChunkChoice(delta=Delta(content=sources))]) if sources else b""
         written += self._write([last], answer)

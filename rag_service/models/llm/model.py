@@ -49,6 +49,7 @@ log = structlog.get_logger(__name__)
 MIN_COUNTED_SHARE = 0.6
 MAX_ARGUMENTS = 20_000  # characters of all tool calls of an answer: a model that writes more is left
 _PROBE_AGAIN = 60.0  # seconds until a server that could not be asked about tools is asked again
+_CUT = ("length", "content_filter")  # reasons for an end, in the words of OpenAI's API, before the answer was whole
 _TOKEN_LENGTH = 20  # characters; tokens of prose have about 4, those of rulers and indents more
 
 OnCall = Callable[[ModelCall], None]  # receives each call that is over, such as `Metrics.model_call`
@@ -81,6 +82,11 @@ class ChatDelta:
     completion_tokens: int | None = None  # likewise
     tool_calls: tuple[ToolCall, ...] = ()  # that the model makes, instead of an answer or after a part of it
     finish_reason: str | None = None  # "stop"; "length": max_tokens cut the answer, or it repeated itself and was left
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the answer is not whole."""
+        return self.finish_reason in _CUT
 
 
 class _NoAnswerError(ModelError):

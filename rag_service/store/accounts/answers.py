@@ -23,11 +23,13 @@ async def store_answer(
 
     The commit does not wait for the disk: that would take longer than all other statements of an answer together. A
     crash of the database loses the records of the last half second
-    (https://www.postgresql.org/docs/current/wal-async-commit.html).
+    (https://www.postgresql.org/docs/current/wal-async-commit.html). An agent that answers without documents, because
+    they do not answer, replaces the record of that try.
     """
     await connection.execute(
         "INSERT INTO answers (id, user_id, record)"
-        " SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)",
+        " SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)"
+        " ON CONFLICT (id) DO UPDATE SET record = excluded.record",
         [answer_id, identity.user_id, json.dumps(record, default=str)],
     )
 

@@ -17,7 +17,7 @@ const OUTCOMES = ["refused", "not_permitted", "unavailable"];
  * @param leave clears the page
  */
 export function startAccounts({ dialog, tell, tryIt, leave }) {
-  const others = new BroadcastChannel("rag_session"); // tabs with the same session
+  const others = new BroadcastChannel(`${location.pathname}rag_session`); // tabs with the same session
   const password = byId("password");
   const name = byId("account-name");
   const outcome = takeOutcome();

@@ -1,4 +1,5 @@
-// Every call to the service. A failure is always an ApiError that says what happened and what to do.
+// Every call to the service, at an address relative to the page's: a proxy may serve it below a path.
+// A failure is always an ApiError that says what happened and what to do.
 
 import { authorization, expire, whoAmI as userOf } from "./session.js";
 import { readEvents } from "./stream.js";
@@ -46,13 +47,13 @@ async function call(url, { headers, ...options } = {}) {
 export async function read(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== null);
   const search = given.length ? `?${new URLSearchParams(given)}` : "";
-  return (await call(`/api/v1${path}${search}`)).json();
+  return (await call(`api/v1${path}${search}`)).json();
 }
 
 /** Change something. Returns the reply's body, null when it has none. */
 export async function change(method, path, body) {
   const content = body === undefined ? {} : { headers: JSON_TYPE, body: JSON.stringify(body) };
-  const response = await call(`/api/v1${path}`, { method, ...content });
+  const response = await call(`api/v1${path}`, { method, ...content });
   return response.status === 204 ? null : response.json();
 }
 
@@ -65,13 +66,13 @@ export async function erase(path) {
 
 /** Save what is at an address as a file. Fetched, not linked: a link cannot carry the key. */
 export async function download(path, name) {
-  saveAs(await (await call(`/api/v1${path}`)).blob(), name);
+  saveAs(await (await call(`api/v1${path}`)).blob(), name);
 }
 
 /** Bytes [start, end) of a document's original, with the hash and the size of the whole. */
 export async function readOriginal(documentId, start, end) {
   const headers = { Range: `bytes=${start}-${end - 1}` };
-  const response = await call(`/api/v1/documents/${encodeURIComponent(documentId)}/original`, { headers });
+  const response = await call(`api/v1/documents/${encodeURIComponent(documentId)}/original`, { headers });
   const data = new Uint8Array(await response.arrayBuffer());
   const size = Number(/\/(\d+)$/.exec(response.headers.get("Content-Range"))?.[1] ?? data.length);
   return { data, size, hash: response.headers.get("ETag")?.slice(1, -1) };
@@ -89,7 +90,7 @@ export function saveAs(blob, name) {
 export async function tryCredential(candidate) {
   let response;
   try {
-    response = await fetch("/api/v1/users/me", { headers: authorization(candidate) });
+    response = await fetch("api/v1/users/me", { headers: authorization(candidate) });
   } catch {
     throw networkError();
   }
@@ -116,7 +117,7 @@ export const chat = (agentId, conversation, signal) =>
  * Throws ApiError: of the service's own `error` event, or when the stream breaks; AbortError when stopped.
  */
 async function* answerEvents(path, body, signal) {
-  const response = await call(`/api/v1${path}`, {
+  const response = await call(`api/v1${path}`, {
     method: "POST",
     headers: { ...JSON_TYPE, Accept: "text/event-stream" },
     body: JSON.stringify(body),
@@ -145,7 +146,7 @@ export function readText(documentId, start, end) {
 
 /** The state of the service; also when it is down, which it says with 503. */
 export async function readiness() {
-  const response = await fetch("/health/ready").catch(() => null);
+  const response = await fetch("health/ready").catch(() => null);
   return response?.json().catch(() => null) ?? null;
 }
 
@@ -164,7 +165,7 @@ export function upload(corpusId, file, { name = file.name, path = null, ttlSecon
     form.append("file", file, name);
     if (path !== null) form.append("path", path);
     if (ttlSeconds !== null) form.append("ttlSeconds", String(ttlSeconds));
-    request.open("POST", `/api/v1/corpora/${encodeURIComponent(corpusId)}/documents`);
+    request.open("POST", `api/v1/corpora/${encodeURIComponent(corpusId)}/documents`);
     for (const [header, value] of Object.entries(authorization())) request.setRequestHeader(header, value);
     request.upload.addEventListener("progress", (event) => {
       if (event.lengthComputable) onProgress(event.loaded / event.total);

@@ -5,7 +5,7 @@ import { read, write } from "./storage.js";
 
 const CREDENTIAL = "rag_credential";
 const USER = "rag_user";
-const TOKEN = /(?:^|; )(?:__Host-)?rag_csrf=(\w+)/;
+const TOKEN = /(?:^|; )(?:__Host-|__Secure-)?rag_csrf=(\w+)/;
 /** What of the storage is the session's. */
 export const SESSION = [CREDENTIAL, USER];
 const { auth, signIn } = document.documentElement.dataset;

@@ -1,12 +1,14 @@
 // Values kept in this tab: they survive errors, a reload and a change of the language, and go with the tab.
 
 let isOpen = true;
+const BELOW = location.pathname.slice(1); // other services of this host keep theirs
 
 /** Forget all values but some, and take nothing more: an answer may still be on its way. */
 export function close(kept) {
   isOpen = false;
+  const spared = kept.map((key) => BELOW + key);
   try {
-    for (const key of Object.keys(sessionStorage)) if (!kept.includes(key)) sessionStorage.removeItem(key);
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith(BELOW) && !spared.includes(key)) sessionStorage.removeItem(key);
   } catch {
     // forbidden: then nothing was kept
   }
@@ -16,8 +18,8 @@ export function close(kept) {
 export function write(key, value) {
   if (!isOpen) return false;
   try {
-    if (value === null) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, value);
+    if (value === null) sessionStorage.removeItem(BELOW + key);
+    else sessionStorage.setItem(BELOW + key, value);
     return true;
   } catch {
     return false;
@@ -26,7 +28,7 @@ export function write(key, value) {
 
 export function read(key) {
   try {
-    return sessionStorage.getItem(key);
+    return sessionStorage.getItem(BELOW + key);
   } catch {
     return null;
   }

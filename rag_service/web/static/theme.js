@@ -15,7 +15,7 @@ export function startTheme() {
   };
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    document.cookie = `rag_theme=${root.dataset.theme}; path=/; max-age=${YEAR}; samesite=lax`;
+    document.cookie = `rag_theme=${root.dataset.theme}; path=${location.pathname}; max-age=${YEAR}; samesite=lax`;
     show();
   });
   system.addEventListener("change", show);

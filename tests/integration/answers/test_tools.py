@@ -22,6 +22,7 @@ from tests.integration.tables.test_stored_tables import tents
 LEAVE = "# Leave policy\n\n## Vacation\n\nEmployees receive 25 days of vacation.\n"
 LEAVE += "\n## Sick leave\n\nA certificate is due.\n"
 SECRET = "# Salaries\n\nThe salary of employee Vera is 91,000 euros; vacation is paid.\n"
+ADDRESS = "https://example.org/rag"  # of the service
 SQL = "'; DROP TABLE rag.tables; --"
 
 
@@ -163,15 +164,18 @@ async def test_mcp_gives_search_and_fetch_in_the_shape_of_chatgpts_connectors(
         settings=service.settings, answer=None, search=service.engine.search, ingest=None, probes={},  # type: ignore[arg-type]
         authenticate=None, tools=service.tools,  # type: ignore[arg-type]
     )  # fmt: skip
-    text, body = await TOOLS["search"].call(services, {"query": "How many days of vacation?"}, LOCAL_ADMIN)
+    text, body = await TOOLS["search"].call(services, {"query": "How many days of vacation?"}, LOCAL_ADMIN, ADDRESS)
     found = json.loads(text)
     assert body is not None and set(found) == {"results"}
     assert {frozenset(item) for item in found["results"]} == {frozenset({"id", "title", "url"})}
-    text, body = await TOOLS["fetch"].call(services, {"id": found["results"][0]["id"]}, LOCAL_ADMIN)
+    text, body = await TOOLS["fetch"].call(services, {"id": found["results"][0]["id"]}, LOCAL_ADMIN, ADDRESS)
     fetched = json.loads(text)
     assert set(fetched) == {"id", "title", "text", "url", "metadata"}
     assert "25 days of vacation" in fetched["text"]
     assert fetched["url"] == found["results"][0]["url"]
+    assert fetched["url"].startswith(f"{ADDRESS}/api/v1/documents/")
     assert fetched["metadata"]["place"].startswith("leave.md")
-    text, body = await TOOLS["read"].call(services, {"document": "leave.md", "place": "Sick leave"}, LOCAL_ADMIN)
+    text, body = await TOOLS["read"].call(
+        services, {"document": "leave.md", "place": "Sick leave"}, LOCAL_ADMIN, ADDRESS
+    )
     assert body is not None and "A certificate is due" in text

@@ -104,6 +104,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "modelError": None,
         "answersQuestion": None,
         "incomplete": False,
+        "finishReason": "stop",
         "searchedFor": None,
         "related": [],
     }

@@ -63,12 +63,44 @@ def test_a_response_knows_conversation_and_instructions(serve: Serve) -> None:
 
 @pytest.mark.parametrize(
     ("param", "fields"),
-    [("previous_response_id", {"previous_response_id": "resp_1"}), ("background", {"background": True})],
+    [
+        ("background", {"background": True}),
+        ("conversation", {"conversation": "conv_1"}),
+        ("text.format", {"text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}}),
+        ("tool_choice", {"tool_choice": "required"}),
+    ],
 )
-def test_responses_are_not_kept(shared: Served, param: str, fields: dict[str, Any]) -> None:
+def test_what_would_change_the_form_of_a_response_is_refused_by_name(
+    shared: Served, param: str, fields: dict[str, Any]
+) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         shared.client.responses.create(model="rag-service", input=QUESTION, **fields)
     assert caught.value.param == param
+    shared.client.responses.create(model="rag-service", input=QUESTION, text={"format": {"type": "text"}})
+
+
+def test_calls_and_thoughts_of_other_models_are_passed_over(serve: Serve) -> None:
+    served = serve()
+    said: list[Any] = [
+        {"type": "message", "role": "user", "content": QUESTION},
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "4711"},
+        {"role": "assistant", "content": [{"type": "output_text", "text": ANSWER.text}]},
+        {"role": "user", "content": "¿Y en Lyon?"},
+    ]
+    served.client.responses.create(model="rag-service", input=said)
+    (query,) = served.script.queries
+    assert (query.question, [turn.role for turn in query.turns]) == ("¿Y en Lyon?", ["user", "assistant"])
+
+
+def test_what_was_said_is_kept_for_the_next_response_unless_the_client_says_no(serve: Serve) -> None:
+    served = serve()
+    served.client.responses.create(model="rag-service", input=QUESTION)
+    (first,) = served.script.queries
+    assert first.said == (Turn(role="user", content=QUESTION),)
+    served.client.responses.create(model="rag-service", input=QUESTION, store=False)
+    assert served.script.queries[-1].said == ()
 
 
 def test_a_response_that_fails_midway_says_so(serve: Serve) -> None:

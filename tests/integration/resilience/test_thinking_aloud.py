@@ -29,8 +29,10 @@ REWRITE_TOKENS = 60
 THOUGHTS = "The canary asks [C1]."
 SPELLINGS = {name: pattern.format(THOUGHTS, "{}") for name, pattern in ALL_SPELLINGS.items() if name != "none"}
 FAST = {"think", "opened by the prompt", "gpt-oss"}
-NOTICE = "The answer ends here: the language model reached its length limit or only repeated itself."
-NOTICE_ES = "La respuesta termina aquí: el modelo de lenguaje ha llegado a su límite de longitud o solo se repetía."
+NOTICE = "The answer ends here: the language model reached its length limit, only repeated itself or was stopped by a"
+NOTICE += " filter."
+NOTICE_ES = "La respuesta termina aquí: el modelo de lenguaje ha llegado a su límite de longitud, solo se repetía"
+NOTICE_ES += " o fue detenido por un filtro."
 
 
 def conversation(question: str = QUESTION, *before: str, **more: Any) -> dict[str, Any]:

@@ -16,9 +16,11 @@ import pytest_asyncio
 from litestar import Litestar
 from structlog.testing import capture_logs
 
+from rag_service.app import create_app
 from rag_service.auth.provider import Provider
 from rag_service.auth.tokens import IssuerUnreachableError
 from rag_service.cli.checks import check_provider
+from rag_service.components import Components
 from rag_service.domain import CorpusKind
 from rag_service.errors import ConfigurationError
 from rag_service.settings import load_settings
@@ -27,7 +29,7 @@ from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding, cloned_database
 from tests.doubles.openid import CLIENT_ID, OpenIdProvider, running_provider
 from tests.integration.tenancy.conftest import ADMIN, House, text_file
-from tests.integration.tenancy.web import real_application
+from tests.integration.tenancy.web import real_application, started_application, web_settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -43,6 +45,7 @@ PEOPLE = {
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     house: House
+    components: Components
     application: Litestar
     provider: OpenIdProvider
 
@@ -71,7 +74,30 @@ async def gate(postgres: EmbeddedServer) -> AsyncIterator[Gate]:
         changes = {"oidc_allowed_groups": "staff, bosses", "oidc_admin_groups": "bosses", "public_url": PUBLIC_URL}
         async with real_application(server, embedding, **provider.settings, **changes) as (application, components):
             house = House(server=server, database=components.database, embedding=embedding)
-            yield Gate(house=house, application=application, provider=provider)
+            yield Gate(house=house, components=components, application=application, provider=provider)
+
+
+async def test_below_a_path_the_session_stays_below_it(gate: Gate) -> None:
+    changes = {"public_url": f"{PUBLIC_URL}/rag", "worker_embedded": False}
+    settings = web_settings(database_url=gate.house.server.service_conninfo, **gate.provider.settings, **changes)
+    application = create_app(settings, components=gate.components)
+    transport = httpx.ASGITransport(app=application)  # type: ignore[arg-type]  # an ASGI application
+    async with (
+        started_application(application),
+        httpx.AsyncClient(transport=transport, base_url=PUBLIC_URL) as client,
+    ):
+        start = await client.get("/rag/auth/login")
+        back = await asyncio.to_thread(gate.provider.approve, start.headers["location"], "ana")
+        assert back.startswith(f"{PUBLIC_URL}/rag/auth/callback?")
+        reply = await client.get(back)
+        assert (reply.status_code, reply.headers["location"]) == (303, "/rag/")
+        made = {cookie.name: cookie.path for cookie in client.cookies.jar}
+        assert made == {"__Secure-rag_session": "/rag", "__Secure-rag_csrf": "/rag"}
+        token = {"X-CSRF-Token": client.cookies["__Secure-rag_csrf"]}
+        for path in ("/rag/api/v1/users/me", "/api/v1/users/me"):  # the browser sends no cookie to the second
+            assert (await client.get(path, headers=token)).status_code == (200 if path.startswith("/rag") else 401)
+        await client.delete("/rag/api/v1/session", headers=token)
+        assert not list(client.cookies.jar)
 
 
 def with_parameter(name: str, value: str) -> Callable[[str], str]:
@@ -335,7 +361,7 @@ async def test_logs_hold_no_code_state_or_token(gate: Gate, capfd: pytest.Captur
         ({"oidc_issuer": "https://id.example"}, "RAG_PUBLIC_URL"),
         ({"oidc_client_id": "rag"}, "RAG_OIDC_ISSUER"),
         ({"public_url": "http://rag.example.org"}, "RAG_PUBLIC_URL"),
-        ({"public_url": "https://rag.example.org/below"}, "RAG_PUBLIC_URL"),
+        ({"public_url": "https://rag.example.org/?below"}, "RAG_PUBLIC_URL"),
         ({"public_url": PUBLIC_URL, "auth": "none"}, "RAG_AUTH"),
         ({"public_url": PUBLIC_URL, "oidc_issuer": "http://id.example", "oidc_client_id": "rag"}, "RAG_OIDC_ISSUER"),
     ],

@@ -89,12 +89,12 @@ async def real_application(
         patch.setattr("rag_service.components.build_embedding", lambda _, **__: embedding)
         async with open_components(settings) as components:
             application = create_app(settings, components=components)
-            async with _started(application):
+            async with started_application(application):
                 yield application, components
 
 
 @asynccontextmanager
-async def _started(application: Litestar) -> AsyncIterator[None]:
+async def started_application(application: Litestar) -> AsyncIterator[None]:
     """Start and stop in one task, as a server does; a fixture's two halves may run in different ones."""
     started, stop = asyncio.Event(), asyncio.Event()
 

@@ -108,6 +108,7 @@ class _Serving:
             port=settings.http.port if changes else 0,
             log_config=None,
             access_log=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)

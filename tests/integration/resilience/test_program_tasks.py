@@ -1,0 +1,49 @@
+"""Tasks that chat programs set are done by the model alone, and its reason for an end reaches the client."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.doubles.ollama import CHAT, OllamaDouble, failure
+from tests.doubles.openai import CHAT as OPENAI_CHAT
+from tests.doubles.openai import OpenAIDouble, Reply, openai_server
+from tests.integration.resilience.conftest import QUESTION, Start, add_document
+
+__all__ = ["openai_server"]
+
+TASK = f"### Task:\nGenerate a title.\n<chat_history>\nUSER: {QUESTION}\n</chat_history>"
+
+
+def complete(client: httpx.Client, model: str, content: str) -> httpx.Response:
+    body = {"model": model, "messages": [{"role": "user", "content": content}]}
+    return client.post("/v1/chat/completions", json=body)
+
+
+def test_a_task_is_done_by_the_model_alone(start: Start, ollama: OllamaDouble, quick_retries: None) -> None:
+    client = start()
+    add_document(client)
+    client.post("/api/v1/agents", json={"name": "helper", "systemPrompt": "Cite."}).raise_for_status()
+    ollama.answer = "Limits of travel"
+    for model in ("rag-service", "helper"):
+        before = len(ollama.bodies(CHAT))
+        message = complete(client, model, TASK).json()["choices"][0]["message"]
+        assert (message["content"], message["citations"]) == ("Limits of travel", [])
+        (body,) = ollama.bodies(CHAT)[before:]
+        assert [said["content"] for said in body["messages"]] == [TASK]
+    ollama.script(CHAT, *[failure(500)] * 9)
+    assert complete(client, "rag-service", TASK).json()["choices"][0]["message"]["content"] == QUESTION
+
+
+def test_a_filter_of_the_model_server_is_the_reason_of_the_end(start: Start, openai_server: OpenAIDouble) -> None:
+    pytest.importorskip("llama_index.llms.openai_like", reason="the extra `openai` is not installed")
+    client = start(chat_provider="openai_like", openai_url=openai_server.url)
+    add_document(client)
+    filtered = Reply(deltas=("The limit for travel is 300 euros a day [C1]. ",), finish_reason="content_filter")
+    openai_server.script(OPENAI_CHAT, filtered, filtered, filtered)
+    reply = complete(client, "rag-service", QUESTION).json()
+    assert (reply["choices"][0]["finish_reason"], reply["rag"]["decision"]) == ("content_filter", "uncertain")
+    answer = client.post("/api/v1/query/answer", json={"query": QUESTION}).json()
+    assert (answer["incomplete"], answer["finishReason"]) == (True, "content_filter")
+    response = client.post("/v1/responses", json={"model": "rag-service", "input": QUESTION}).json()
+    assert response["incomplete_details"] == {"reason": "content_filter"}

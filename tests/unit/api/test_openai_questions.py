@@ -1,0 +1,66 @@
+"""What chat programs paste around a question is not part of it, and their tasks are told from questions."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from rag_service.api.openai.questions import is_task, question_in, title_of
+
+QUESTION = "How long is the warranty?"
+CONTEXT = '<context>\n<source id="1" name="rapport.pdf">What is in rapport.pdf?</source>\n</context>'
+FENCED = "What does this mean?\n```\nError E4711 of pump.exe\n```"
+TITLE = """### Task:
+Generate a concise, 3-5 word title summarizing the chat history.
+### Output:
+JSON format: { "title": "your concise title here" }
+### Chat History:
+<chat_history>
+USER: How do I report a "lost" laptop to the help desk, please?
+ASSISTANT: Call 4711.
+</chat_history>"""
+
+
+@pytest.mark.parametrize(
+    ("message", "question"),
+    [
+        (f"{CONTEXT}\n\n{QUESTION}", QUESTION),
+        (f"{QUESTION}\n\n{CONTEXT}", QUESTION),
+        (f"### Task:\nRespond to the user query.\n### Output:\nText.\n{CONTEXT}\n\n{QUESTION}", QUESTION),
+        (f"### Task:\nRespond.\n{CONTEXT}\n\n<user_query>\n{QUESTION}\n</user_query>\n", QUESTION),
+        (f"```md notes/rapport.md\nSee other.docx.\n```\n{QUESTION}", QUESTION),
+        (FENCED, FENCED),
+        ("Is <b>bold</b> allowed? a < b > c", "Is <b>bold</b> allowed? a < b > c"),
+        ("<context>\nnever closed", "<context>\nnever closed"),
+        (CONTEXT, CONTEXT),
+    ],
+)
+def test_pasted_texts_are_left_out(message: str, question: str) -> None:
+    assert question_in(message, limit=4000) == question
+
+
+def test_a_message_that_is_too_long_is_asked_by_its_last_part() -> None:
+    message = "We have been discussing this for hours. " * 300 + f"\n\n{'The pump is old. ' * 6}{QUESTION}"
+    asked = question_in(message, limit=200)
+    assert asked.startswith("The pump is old.") and asked.endswith(QUESTION) and len(asked) <= 200
+    assert len(question_in("x" * 5000, limit=200)) == 200
+
+
+def test_tasks_of_chat_programs_are_told_from_questions_to_attached_files() -> None:
+    assert is_task(TITLE)
+    assert not is_task(f"### Task:\nRespond to the user query.\n{CONTEXT}\n\n{QUESTION}")
+    assert not is_task(QUESTION)
+
+
+def test_without_a_model_a_title_is_made_of_the_first_words() -> None:
+    assert json.loads(title_of(TITLE)) == {"title": 'How do I report a "lost" laptop to'}
+    assert title_of("### Task:\nWrite a title.\nUSER: How long is the warranty?") == QUESTION
+
+
+def test_a_message_of_tags_takes_no_time() -> None:
+    started = time.perf_counter()
+    question_in("\n".join(f"<t{number}>" for number in range(100_000)), limit=4000)
+    question_in("<a>\n" * 200_000, limit=4000)
+    assert time.perf_counter() - started < 2
