@@ -15,6 +15,7 @@ from rag_service.domain import Box, Location, Span
 
 _WORD = struct.Struct("<IHHHHH")
 _SIDE = 1000  # of the page, in each direction
+_LONGEST = 0xFFFF  # characters of a word
 
 
 class WordBox(NamedTuple):
@@ -27,14 +28,14 @@ class WordBox(NamedTuple):
 
 def pack(words: Iterable[WordBox]) -> str:
     """Words as `Span.words`; those that the page does not show are left out."""
-    return base64.b64encode(b"".join(_pack(words))).decode()
-
-
-def _pack(words: Iterable[WordBox]) -> Iterator[bytes]:
-    for start, end, sides in words:
-        left, top, right, bottom = (min(max(side, 0), _SIDE) for side in sides)
-        if left < right and top < bottom:
-            yield _WORD.pack(start, min(end - start, 0xFFFF), left, top, right, bottom)
+    packed: list[bytes] = []
+    for start, end, (left, top, right, bottom) in words:
+        if not (0 <= left < right <= _SIDE and 0 <= top < bottom <= _SIDE):
+            left, top, right, bottom = max(left, 0), max(top, 0), min(right, _SIDE), min(bottom, _SIDE)
+            if left >= right or top >= bottom:
+                continue
+        packed.append(_WORD.pack(start, min(end - start, _LONGEST), left, top, right, bottom))
+    return base64.b64encode(b"".join(packed)).decode()
 
 
 def unpack(span: Span) -> Iterator[WordBox]:

@@ -299,11 +299,12 @@ def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[WordBox]:
             first = before + at
             if own:
                 start, stop = letters[first], letters[first + own - 1] + 1
-                lead, trail = _PUNCTUATION_BEFORE.match(word), _PUNCTUATION_BEHIND.search(word)
-                if lead and text.endswith(lead[0], end, start):
-                    start -= len(lead[0])
-                if trail and text.startswith(trail[0], stop):
-                    stop += len(trail[0])
+                if stop - start < len(word):  # the marks around it may stand apart from it, or not at all
+                    lead, trail = _PUNCTUATION_BEFORE.match(word), _PUNCTUATION_BEHIND.search(word)
+                    if lead and text.endswith(lead[0], end, start):
+                        start -= len(lead[0])
+                    if trail and text.startswith(trail[0], stop):
+                        stop += len(trail[0])
             else:
                 start = text.find(word, end, letters[first] if first < len(letters) else len(text))
                 stop = start + len(word)

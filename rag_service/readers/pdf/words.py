@@ -88,7 +88,7 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 def count_letters(text: str) -> int:
     """Letters and digits: laying out and joining words leaves them in their order."""
-    return sum(map(str.isalnum, text))
+    return len(text) if text.isalnum() else sum(map(str.isalnum, text))
 
 
 def letter(words: Sequence[Word], text: str) -> list[Lettered]:
@@ -131,18 +131,15 @@ def read_words(page: Any, text_page: Any) -> list[Word]:
 def _drop_repeated(words: list[Word]) -> list[Word]:
     """Without words that repeat another one at the same place."""
     kept: dict[str, list[Word]] = {}
-
-    def repeats(word: Word) -> bool:
-        near = _REPEATED * word.height
-        return any(
-            abs(word.left - other.left) < near and abs(word.middle - other.middle) < near and word.turns == other.turns
-            for other in kept.setdefault(word.text, [])
-        )
-
     shown: list[Word] = []
     for word in words:
-        if not repeats(word):
-            kept[word.text].append(word)
+        same, near = kept.setdefault(word.text, []), _REPEATED * word.height
+        for other in same:
+            level = abs(word.middle - other.middle) < near and word.turns == other.turns
+            if level and abs(word.left - other.left) < near:
+                break
+        else:
+            same.append(word)
             shown.append(word)
     return shown
 
@@ -401,10 +398,13 @@ class _Reader:
         if len(text) > 2 and unicodedata.category(text[0]) in ("Sm", "Cc"):  # a sign, often of another font
             self._load_boxes(start + 1, start + len(text) - 1)
             return text[0] + self._with_scripts(text[1:], start + 1)
-        ends = [(box.bottom, box.top - box.bottom) for box in (self._first, self._last)]
-        beside = max(ends, key=lambda end: end[1])
+        first_end = self._first.bottom, self._first.top - self._first.bottom
+        last_end = self._last.bottom, self._last.top - self._last.bottom
+        if first_end == last_end and text.isalpha():
+            return text
+        beside = first_end if first_end[1] >= last_end[1] else last_end
         last = len(text) - 1
-        suspects = [place for place, end in ((0, ends[0]), (last, ends[1])) if script_of(end, beside)]
+        suspects = [place for place, end in ((0, first_end), (last, last_end)) if script_of(end, beside)]
         if not _PLAIN_NUMBER.fullmatch(text):
             suspects += [found.start() for found in _RUN_END.finditer(text, 1, last)]
         if not suspects:
@@ -461,19 +461,18 @@ def turn(box: Box, turns: int) -> Box:
 def boxes_on(page: Any) -> Callable[[Word], PageBox | None]:
     """Gives the boxes of words on a page as it is shown: cut to its crop box, and rotated."""
     (x, y), *units = (_on_page(page, *point) for point in ((0, 0), (_STEP, 0), (0, _STEP)))
-    across, up = (((unit[0] - x) / _STEP, (unit[1] - y) / _STEP) for unit in units)
+    (right_x, right_y), (up_x, up_y) = (((unit[0] - x) / _STEP, (unit[1] - y) / _STEP) for unit in units)
 
     def box_of(word: Word) -> PageBox | None:
-        low, high = word.middle - word.height / 2, word.middle + word.height / 2
-        left, bottom, right, top = turn((word.left, low, word.right, high), -(word.turns or 0) % 4)
-        if not all(map(math.isfinite, (left, bottom, right, top))):
+        left, right, half = word.left, word.right, word.height / 2
+        bottom, top = word.middle - half, word.middle + half
+        if word.turns:
+            left, bottom, right, top = turn((left, bottom, right, top), -word.turns % 4)
+        if not math.isfinite(left + bottom + right + top):
             return None
-        corners = [
-            (round(x + to_right * across[0] + to_top * up[0]), round(y + to_right * across[1] + to_top * up[1]))
-            for to_right, to_top in ((left, bottom), (right, top))
-        ]
-        (left_side, right_side), (top_side, bottom_side) = (sorted(side) for side in zip(*corners, strict=True))
-        return left_side, top_side, right_side, bottom_side
+        x1, x2 = round(x + left * right_x + bottom * up_x), round(x + right * right_x + top * up_x)
+        y1, y2 = round(y + left * right_y + bottom * up_y), round(y + right * right_y + top * up_y)
+        return x1 if x1 < x2 else x2, y1 if y1 < y2 else y2, x2 if x1 < x2 else x1, y2 if y1 < y2 else y1
 
     return box_of
 
