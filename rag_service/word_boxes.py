@@ -18,6 +18,9 @@ _SIDE = 1000  # of the page, in each direction
 _LONGEST = 0xFFFF  # characters of a word
 
 
+Placed = tuple[int, int, Box]  # a word as `WordBox`
+
+
 class WordBox(NamedTuple):
     """A word of a text, and where it stands."""
 
@@ -26,7 +29,7 @@ class WordBox(NamedTuple):
     box: Box
 
 
-def pack(words: Iterable[WordBox]) -> str:
+def pack(words: Iterable[Placed]) -> str:
     """Words as `Span.words`; those that the page does not show are left out."""
     packed: list[bytes] = []
     for start, end, (left, top, right, bottom) in words:
@@ -48,8 +51,13 @@ def cut(span: Span, start: int, end: int) -> Span:
     """The span with those of its words that touch characters [start, end) of the document."""
     if not span.words or (start <= span.start and span.end <= end):
         return span
-    first, last = start - span.start, end - span.start
-    return replace(span, words=pack(word for word in unpack(span) if word.start < last and word.end > first))
+    first, last, packed = start - span.start, end - span.start, base64.b64decode(span.words)
+    kept = [
+        packed[at * _WORD.size : (at + 1) * _WORD.size]
+        for at, (begin, length, *_) in enumerate(_WORD.iter_unpack(packed))
+        if begin < last and begin + length > first
+    ]
+    return replace(span, words=base64.b64encode(b"".join(kept)).decode())
 
 
 def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) -> Location:

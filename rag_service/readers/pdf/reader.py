@@ -43,7 +43,7 @@ from rag_service.readers.pdf.scans import (
 )
 from rag_service.readers.pdf.tables import TableReader
 from rag_service.readers.pdf.words import Word, boxes_on, count_letters, is_bold, part_at_rule, read_string, read_words
-from rag_service.word_boxes import WordBox, pack
+from rag_service.word_boxes import Placed, pack
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
@@ -286,7 +286,7 @@ def _write_lines(
     builder.write(text, place, pack(_place_words(text, lines)))
 
 
-def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[WordBox]:
+def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[Placed]:
     """The words of lines in the text that was made of them, found by the letters and digits before them."""
     letters = [at for at, character in enumerate(text) if character.isalnum()]
     before = end = 0  # letters of the lines before; where the last word ends
@@ -295,7 +295,7 @@ def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[WordBox]:
         if before + count > len(letters):
             return
         for at, word, box in line.words:
-            own = count_letters(word)
+            own = len(word) if word.isalnum() else count_letters(word)
             first = before + at
             if own:
                 start, stop = letters[first], letters[first + own - 1] + 1
@@ -309,7 +309,7 @@ def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[WordBox]:
                 start = text.find(word, end, letters[first] if first < len(letters) else len(text))
                 stop = start + len(word)
             if start >= 0:
-                yield WordBox(start, stop, box)
+                yield start, stop, box
                 end = stop
         before += count
 

@@ -370,21 +370,27 @@ class _Reader:
     def _word(self, text: str, start: int, *, number: int, spaced: bool) -> Word:
         self._load_boxes(start, start + len(text) - 1)
         first, last = self._first, self._last
-        left, bottom = min(first.left, last.left), min(first.bottom, last.bottom)
-        box = left, bottom, max(first.right, last.right), max(first.top, last.top)
+        first_left, first_bottom, last_left, last_bottom = first.left, first.bottom, last.left, last.bottom
+        first_top, last_top, last_right = first.top, last.top, last.right
+        box = (
+            min(first_left, last_left),
+            min(first_bottom, last_bottom),
+            max(first.right, last_right),
+            max(first_top, last_top),
+        )
         turns: int | None = 0
-        if not (first.left < last.left and abs(first.bottom - last.bottom) < _LEVEL * (last.right - first.left)):
+        if not (first_left < last_left and abs(first_bottom - last_bottom) < _LEVEL * (last_right - first_left)):
             quarters = pdfium.FPDFText_GetCharAngle(self._page, start) / (math.pi / 2)
             turns = round(quarters) % 4 if abs(quarters - round(quarters)) < 0.05 else None
         if turns in (1, 3):
-            self._height = _STACKED * max(first.right - first.left, last.right - last.left)
+            self._height = _STACKED * max(first.right - first_left, last_right - last_left)
         else:
-            self._height = _STACKED * max(first.top - first.bottom, last.top - last.bottom)
+            self._height = _STACKED * max(first_top - first_bottom, last_top - last_bottom)
         if _MAYBE_MINUS.search(text):
             text = self._with_minus(text, start)
         if turns == 0 and len(text) > 1:
             text = self._with_scripts(text, start)
-        if text[-1] == "f" and last.right - last.left > _WIDE_LETTER * (last.top - last.bottom):
+        if text[-1] == "f" and last_right - last_left > _WIDE_LETTER * (last_top - last_bottom):
             self.may_hide_letters = True
         if _SURROGATE.search(text):
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -395,13 +401,13 @@ class _Reader:
 
     def _with_scripts(self, text: str, start: int) -> str:
         """A word with its raised and lowered characters, given that the boxes of its ends are loaded."""
-        if len(text) > 2 and unicodedata.category(text[0]) in ("Sm", "Cc"):  # a sign, often of another font
-            self._load_boxes(start + 1, start + len(text) - 1)
-            return text[0] + self._with_scripts(text[1:], start + 1)
         first_end = self._first.bottom, self._first.top - self._first.bottom
         last_end = self._last.bottom, self._last.top - self._last.bottom
         if first_end == last_end and text.isalpha():
             return text
+        if len(text) > 2 and unicodedata.category(text[0]) in ("Sm", "Cc"):  # a sign, often of another font
+            self._load_boxes(start + 1, start + len(text) - 1)
+            return text[0] + self._with_scripts(text[1:], start + 1)
         beside = first_end if first_end[1] >= last_end[1] else last_end
         last = len(text) - 1
         suspects = [place for place, end in ((0, first_end), (last, last_end)) if script_of(end, beside)]
