@@ -199,6 +199,15 @@ def _odt_bullets() -> bytes:
     return _odt("<text:p>Bring:</text:p>" + _list(_item("a pen"), _item("paper"), style="L2"), styles=bullets)
 
 
+def _odt_nested_table() -> bytes:
+    inner = office.odf_table([office.odf_cell("Day"), office.odf_cell("Fee")], [office.odf_cell("Sunday"), office.odf_cell("3")])
+    outer = office.odf_table(
+        [office.odf_cell("Zone"), office.odf_cell("Fees")],
+        [office.odf_cell("North"), f"<table:table-cell><text:p>see below</text:p>{inner}</table:table-cell>"],
+    )
+    return _odt(f"<text:p>Fees</text:p>{outer}<text:p>Paid on entry.</text:p>")
+
+
 def _odt_note() -> bytes:
     note = '<text:note text:note-class="footnote"><text:note-citation>1</text:note-citation><text:note-body><text:p>Plus tax.</text:p></text:note-body></text:note>'
     return _odt(f"<text:p>The fee is 500{note} euros.</text:p><text:p>It is paid once.</text:p>")
@@ -675,6 +684,7 @@ MAKERS: Mapping[str, Callable[[], bytes]] = {
     "odt/numbered_list.odt": _odt_list,
     "odt/bullets.odt": _odt_bullets,
     "odt/footnote.odt": _odt_note,
+    "odt/nested_table.odt": _odt_nested_table,
     "pptx/deck.pptx": _deck,
     "pptx/chart.pptx": _deck_chart,
     "epub/book.epub": _epub,
