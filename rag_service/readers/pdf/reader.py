@@ -295,11 +295,12 @@ def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[Placed]:
         if before + count > len(letters):
             return
         for at, word, box in line.words:
-            own = len(word) if word.isalnum() else count_letters(word)
+            is_plain = word.isalnum()
+            own = len(word) if is_plain else count_letters(word)
             first = before + at
             if own:
                 start, stop = letters[first], letters[first + own - 1] + 1
-                if stop - start < len(word):  # the marks around it may stand apart from it, or not at all
+                if not is_plain:
                     lead, trail = _PUNCTUATION_BEFORE.match(word), _PUNCTUATION_BEHIND.search(word)
                     if lead and text.endswith(lead[0], end, start):
                         start -= len(lead[0])
