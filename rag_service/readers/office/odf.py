@@ -151,6 +151,9 @@ def _write_slides(writer: BlockWriter, deck: Element) -> None:
                 _Writer(writer).write_blocks(frame)
         for notes in page.iter(_PRESENTATION + "notes"):
             _Writer(writer).write_blocks(notes, part="notes")
+    writer.begin()
+    for edge in deck.iter(_PRESENTATION + "header-decl", _PRESENTATION + "footer-decl"):
+        writer.write_paragraph(one_line(edge.text or ""), part=f"page {local_name(edge).partition('-')[0]}")
 
 
 def _write_sheets(builder: TextBuilder, book: Element) -> None:

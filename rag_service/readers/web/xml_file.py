@@ -157,6 +157,8 @@ class _Writer:
                 self.write(part, level=level)
             return
         if element.tag in _PARAGRAPHS | _TITLES | _ITEMS or _is_mixed(element) or not len(element):
+            if not len(element) and not (element.text or "").strip():
+                self._write_values(list(_attributes(element, "")))
             self._write_text(element)
             return
         title = next((child for child in element if child.tag in _TITLES), None)
