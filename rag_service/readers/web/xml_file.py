@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from html.entities import html5
 
 from lxml import etree
@@ -31,6 +32,11 @@ _PICTURE = rf"<!ENTITY\s+{_NAME}\s+(?:SYSTEM|PUBLIC)\s+{_QUOTED}{{1,2}}NDATA\s+{
 _NAMED_TYPE = re.compile(rf"""<!DOCTYPE\s[^\[\]<>"']{{0,200}}{_QUOTED}{{0,2}}(?:\[\s*(?:{_PICTURE})*\]\s*)?>""")
 _ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,30};)")  # "&eacute;", which such a definition declares
 _OF_XML = frozenset({"amp;", "lt;", "gt;", "quot;", "apos;"})
+_GREEK = {  # ISO 8879 calls them "agr;", pages call them "alpha;"
+    "a": "α", "b": "β", "g": "γ", "d": "δ", "e": "ε", "z": "ζ", "ee": "η", "th": "θ", "i": "ι", "k": "κ", "l": "λ",
+    "m": "μ", "n": "ν", "x": "ξ", "o": "ο", "p": "π", "r": "ρ", "sf": "ς", "s": "σ", "t": "τ", "u": "υ", "ph": "φ",
+    "kh": "χ", "ps": "ψ", "oh": "ω",
+}  # fmt: skip
 _TITLES = frozenset({"title", "article-title", "head", "heading"})
 _PARAGRAPHS = frozenset({"p", "para", "simpara"})
 _ITEMS = frozenset({"list-item", "listitem", "li", "step"})
@@ -55,14 +61,18 @@ def parse_xml_file(text: str, *, name: str) -> ParsedDocument:
 
     Raises DocumentError: damaged, nested too deeply, without text, or with declarations of its own. TooLargeError.
     """
-    source = _NAMED_TYPE.sub("", _DECLARATION.sub("", clean(text), count=1), count=1)
-    root = parse_xml(_ENTITY.sub(_character, source).encode(), name)
+    source, count = _NAMED_TYPE.subn("", _DECLARATION.sub("", clean(text), count=1), count=1)
+    unknown: dict[str, None] = {}
+    source = _ENTITY.sub(partial(_character, unknown=unknown if count else None), source)
+    root = parse_xml(source.encode(), name)
     for element in root.iter(etree.Element):
         element.tag = local_name(element)
     for group in list(root.iter("tgroup")):
         _settle_table(group)
     _settle_lists(root)
     writer = BlockWriter(TextBuilder(name))
+    if unknown:
+        writer.builder.warn(f"Characters that only another file defines are left as their names: {', '.join(unknown)}.")
     _Writer(writer, name).write(root, level=1)
     return writer.builder.build(
         title=choose_title(name, _article_title(root), writer.title),
@@ -71,8 +81,17 @@ def parse_xml_file(text: str, *, name: str) -> ParsedDocument:
     )
 
 
-def _character(match: re.Match[str]) -> str:
-    return match[0] if match[1] in _OF_XML else html5.get(match[1], match[0])
+def _character(match: re.Match[str], unknown: dict[str, None] | None) -> str:
+    """The character with a name; a name that is not known stays, and is noted in `unknown` unless that is None."""
+    name = match[1]
+    if name in _OF_XML:
+        return match[0]
+    letter = _GREEK.get(name.removesuffix("gr;").lower()) if name.endswith("gr;") else None
+    found = html5.get(name) or (letter and (letter.upper() if name[0].isupper() else letter))
+    if found is None and unknown is not None:
+        unknown[match[0]] = None
+        return f"&amp;{name}"
+    return found or match[0]
 
 
 def _settle_table(group: Element) -> None:
