@@ -1,7 +1,7 @@
 """Words of a PDF page with their positions, from PDFium's characters.
 
 PDFium decides which characters form a word: it corrects kerning, drops text drawn twice to look bold and applies the
-page's glyph mapping. We split at its white space and correct ten things:
+page's glyph mapping. We split at its white space and correct eleven things:
 
 - A hyphen at a line end is U+0002 or U+FFFE, and the line break after it is missing.
 - Symbol fonts use U+F020 to U+F0FF; the low byte identifies the glyph (a bullet, "x" for a ticked box).
@@ -13,6 +13,7 @@ page's glyph mapping. We split at its white space and correct ten things:
 - Characters one below the other are joined to one word (`_rows`).
 - A line that is drawn twice to look bold is only dropped where it is one text (`_drop_repeated`).
 - What a page cuts off at the edge of a cell is read on, through the cells beside it (`_drop_clipped`).
+- Text beyond the edges of the page, which nobody sees, is among the others (`drop_outside`).
 """
 
 from __future__ import annotations
@@ -126,6 +127,30 @@ def read_words(page: Any, text_page: Any) -> list[Word]:
             )
         ]
     return words
+
+
+def drop_outside(words: list[Word], page: Any) -> list[Word]:
+    """Without words that lie beyond the edges of the page, where nobody sees them."""
+    corners: list[tuple[float, float]] = []
+    for at in (0, _FINE):
+        x, y = ctypes.c_double(), ctypes.c_double()
+        pdfium.FPDF_DeviceToPage(page, 0, 0, _FINE, _FINE, 0, at, at, ctypes.byref(x), ctypes.byref(y))
+        corners.append((x.value, y.value))
+    (begin, end), (low, high) = (sorted(sides) for sides in zip(*corners, strict=True))
+
+    def is_outside(word: Word) -> bool:
+        half = word.height / 2
+        box = word.left, word.middle - half, word.right, word.middle + half
+        left, bottom, right, top = turn(box, -word.turns % 4) if word.turns else box
+        return right <= begin or left >= end or top <= low or bottom >= high
+
+    return [word for word in words if not is_outside(word)] if begin < end and low < high else words
+
+
+def is_invisible(text_page: Any, index: int) -> bool:
+    """Whether a character is drawn with neither fill nor outline, as recognised text is behind a scan."""
+    item = pdfium.FPDFText_GetTextObject(text_page, index) if index >= 0 else None
+    return bool(item) and pdfium.FPDFTextObj_GetTextRenderMode(item) == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
 
 
 def _drop_repeated(words: list[Word]) -> list[Word]:
