@@ -61,11 +61,12 @@ def without_lost_parts(data: bytes, archive: zipfile.ZipFile, name: str) -> byte
             if path not in archive.NameToInfo
         }
         root = read_xml(archive, member, name) if lost else None
-        for relation in [] if root is None else list(root):
+        if root is None:
+            continue
+        for relation in list(root):
             if relation.get("Id") in lost and relation.get("TargetMode") != "External":
                 root.remove(relation)
-        if root is not None:
-            changed[member] = etree.tostring(root)
+        changed[member] = etree.tostring(root)
     if not changed:
         return data
     kept = io.BytesIO()

@@ -144,13 +144,18 @@ def drop_outside(words: list[Word], page: Any) -> list[Word]:
         left, bottom, right, top = turn(box, -word.turns % 4) if word.turns else box
         return right <= begin or left >= end or top <= low or bottom >= high
 
-    return [word for word in words if not is_outside(word)] if begin < end and low < high else words
+    return [
+        word
+        for word in words
+        if (begin < word.left and word.right < end and low < word.middle < high and not word.turns)
+        or not is_outside(word)
+    ]
 
 
 def is_invisible(text_page: Any, index: int) -> bool:
     """Whether a character is drawn with neither fill nor outline, as recognised text is behind a scan."""
     item = pdfium.FPDFText_GetTextObject(text_page, index) if index >= 0 else None
-    return bool(item) and pdfium.FPDFTextObj_GetTextRenderMode(item) == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
+    return bool(item and pdfium.FPDFTextObj_GetTextRenderMode(item) == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE)
 
 
 def _drop_repeated(words: list[Word]) -> list[Word]:
@@ -499,10 +504,11 @@ def boxes_on(page: Any) -> Callable[[Word], PageBox | None]:
         bottom, top = word.middle - half, word.middle + half
         if word.turns:
             left, bottom, right, top = turn((left, bottom, right, top), -word.turns % 4)
-        if not math.isfinite(left + bottom + right + top):
+        try:
+            x1, x2 = round(x + left * right_x + bottom * up_x), round(x + right * right_x + top * up_x)
+            y1, y2 = round(y + left * right_y + bottom * up_y), round(y + right * right_y + top * up_y)
+        except (OverflowError, ValueError):  # positions on a broken page may be infinite
             return None
-        x1, x2 = round(x + left * right_x + bottom * up_x), round(x + right * right_x + top * up_x)
-        y1, y2 = round(y + left * right_y + bottom * up_y), round(y + right * right_y + top * up_y)
         return x1 if x1 < x2 else x2, y1 if y1 < y2 else y2, x2 if x1 < x2 else x1, y2 if y1 < y2 else y1
 
     return box_of
