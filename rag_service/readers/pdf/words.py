@@ -136,7 +136,8 @@ def drop_outside(words: list[Word], page: Any) -> list[Word]:
         x, y = ctypes.c_double(), ctypes.c_double()
         pdfium.FPDF_DeviceToPage(page, 0, 0, _FINE, _FINE, 0, at, at, ctypes.byref(x), ctypes.byref(y))
         corners.append((x.value, y.value))
-    (begin, end), (low, high) = (sorted(sides) for sides in zip(*corners, strict=True))
+    (one_x, one_y), (other_x, other_y) = corners
+    (begin, end), (low, high) = sorted((one_x, other_x)), sorted((one_y, other_y))
 
     def is_outside(word: Word) -> bool:
         half = word.height / 2
