@@ -15,6 +15,10 @@ from rag_service.domain import Box, Location, Span
 
 _WORD = struct.Struct("<IHHHHH")
 _SIDE = 1000  # of the page, in each direction
+_LONGEST = 0xFFFF  # characters of a word
+
+
+Placed = tuple[int, int, Box]  # a word as `WordBox`
 
 
 class WordBox(NamedTuple):
@@ -25,16 +29,16 @@ class WordBox(NamedTuple):
     box: Box
 
 
-def pack(words: Iterable[WordBox]) -> str:
+def pack(words: Iterable[Placed]) -> str:
     """Words as `Span.words`; those that the page does not show are left out."""
-    return base64.b64encode(b"".join(_pack(words))).decode()
-
-
-def _pack(words: Iterable[WordBox]) -> Iterator[bytes]:
-    for start, end, sides in words:
-        left, top, right, bottom = (min(max(side, 0), _SIDE) for side in sides)
-        if left < right and top < bottom:
-            yield _WORD.pack(start, min(end - start, 0xFFFF), left, top, right, bottom)
+    packed: list[bytes] = []
+    for start, end, (left, top, right, bottom) in words:
+        if not (0 <= left < right <= _SIDE and 0 <= top < bottom <= _SIDE):
+            left, top, right, bottom = max(left, 0), max(top, 0), min(right, _SIDE), min(bottom, _SIDE)
+            if left >= right or top >= bottom:
+                continue
+        packed.append(_WORD.pack(start, min(end - start, _LONGEST), left, top, right, bottom))
+    return base64.b64encode(b"".join(packed)).decode()
 
 
 def unpack(span: Span) -> Iterator[WordBox]:
@@ -47,8 +51,13 @@ def cut(span: Span, start: int, end: int) -> Span:
     """The span with those of its words that touch characters [start, end) of the document."""
     if not span.words or (start <= span.start and span.end <= end):
         return span
-    first, last = start - span.start, end - span.start
-    return replace(span, words=pack(word for word in unpack(span) if word.start < last and word.end > first))
+    first, last, packed = start - span.start, end - span.start, base64.b64decode(span.words)
+    kept = [
+        packed[at * _WORD.size : (at + 1) * _WORD.size]
+        for at, (begin, length, *_) in enumerate(_WORD.iter_unpack(packed))
+        if begin < last and begin + length > first
+    ]
+    return replace(span, words=base64.b64encode(b"".join(kept)).decode())
 
 
 def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) -> Location:

@@ -9,32 +9,18 @@ from datetime import date
 from enum import Enum, auto
 from functools import cache, lru_cache
 
+from rag_service.language.dates import day_at, find_days
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import fold, word_forms, words
 
 _HEAD = 1_500  # characters of a document in which it says since when it holds
 _OPENING, _CLOSING = 400, 150  # likewise, by a date alone: below the title, or beside a signature
-_DATE_BEGINS = re.compile(r"(?<!\w)(?:\d{1,4}|[a-z]{3,}(?=\.?\s))")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _NUMBER = re.compile(r"\b(?:v|ver|version|versao|rev|revision|revisao)[ ._-]?(\d{1,3})(?!\d)")
 _COPY = re.compile(r"\(\d\)")  # "policy (1).docx"
 _IN_QUESTION = re.compile(rf"\(?(?P<year>{_YEAR.pattern})\)?|{_NUMBER.pattern}", re.IGNORECASE)
 _SHORTEST = 3  # letters of a word that tells what a document is about
 _BEFORE_DATE = r"[\s:]*(?:(?:the|el|le|o|dia|jour|day|de|del|du|on)\s+){0,2}"
-_DAY, _MONTH, _YEAR_OF = r"(?P<day>\d{1,2})", r"(?P<month>[a-z]+)\.?", r"(?P<year>(?:19|20)\d\d)(?!\d)"
-_DATES = tuple(
-    map(
-        re.compile,
-        (
-            rf"{_YEAR_OF}-(?P<month>\d\d)-(?P<day>\d\d)",
-            rf"{_DAY}[./-](?P<month>\d{{1,2}})[./-]{_YEAR_OF}",
-            rf"{_DAY}(?:st|nd|rd|th|er|[oº.])?\s+(?:de\s+|of\s+)?{_MONTH},?\s+(?:de\s+|del\s+)?{_YEAR_OF}",
-            rf"{_MONTH}\s+{_DAY}(?:st|nd|rd|th)?,?\s+{_YEAR_OF}",
-            rf"{_MONTH}\s+(?:de\s+|of\s+)?{_YEAR_OF}",
-            _YEAR_OF,
-        ),
-    )
-)
 
 
 class Asked(Enum):
@@ -86,12 +72,11 @@ def find_date(text: str, *, until: date) -> date | None:
         until: the last day that may be told without such words.
     """
     head = fold(text[:_HEAD])
-    told = [_read_date(head[found.end() :]) for found in _holds_from().finditer(head)]
+    told = (day_at(head, found.end()) for found in _holds_from().finditer(head))
     if day := next(filter(None, told), None):
-        return day
+        return day.date
     edges = f"{head[:_OPENING]}\n{fold(text[_OPENING:][-_CLOSING:])}"
-    dates = (_read_date(edges[found.start() :]) for found in _DATE_BEGINS.finditer(edges))
-    return max((day for day in dates if day is not None and day <= until), default=None)
+    return max((day.date for day in find_days(edges) if day.date <= until), default=None)
 
 
 def asked_version(question: str) -> Asked:
@@ -117,27 +102,6 @@ def years_in(text: str) -> list[int]:
 def numbers_in(text: str) -> list[int]:
     """The numbers of versions that a text names: "v2"."""
     return list(map(int, _NUMBER.findall(fold(text))))
-
-
-def _read_date(text: str) -> date | None:
-    """The date at the beginning of a folded text; the first day of a month or year where no day is told."""
-    for pattern in _DATES:
-        if found := pattern.match(text):
-            told = {"day": "1", "month": "1"} | found.groupdict()
-            month = int(told["month"]) if told["month"].isdigit() else _month(told["month"])
-            try:
-                return date(int(told["year"]), month, int(told["day"]))
-            except ValueError:  # no such day, or another word than a month
-                continue
-    return None
-
-
-def _month(word: str) -> int:
-    """The number of a month in any language, cut short or not; 0: it is none."""
-    if len(word) < _SHORTEST:
-        return 0
-    months = (enumerate(data.proof.months, start=1) for data in languages_of(None))
-    return next((number for by in months for number, names in by if any(n.startswith(word) for n in names)), 0)
 
 
 @cache

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 
+from rag_service.language.dates import ORDINAL_ENDINGS, YEAR, month_of, read_day
 from rag_service.language.languages import load_language
 from rag_service.language.words import words as words_of
 from rag_service.tables.model import Column, currency_of
-from rag_service.tables.periods import ORDINAL_ENDINGS, YEAR, month_of, read_day
 from rag_service.tables.vocabulary import Word
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")

@@ -199,6 +199,17 @@ def _odt_bullets() -> bytes:
     return _odt("<text:p>Bring:</text:p>" + _list(_item("a pen"), _item("paper"), style="L2"), styles=bullets)
 
 
+def _odt_nested_table() -> bytes:
+    inner = office.odf_table(
+        [office.odf_cell("Day"), office.odf_cell("Fee")], [office.odf_cell("Sunday"), office.odf_cell("3")]
+    )
+    outer = office.odf_table(
+        [office.odf_cell("Zone"), office.odf_cell("Fees")],
+        [office.odf_cell("North"), f"<table:table-cell><text:p>see below</text:p>{inner}</table:table-cell>"],
+    )
+    return _odt(f"<text:p>Fees</text:p>{outer}<text:p>Paid on entry.</text:p>")
+
+
 def _odt_note() -> bytes:
     note = '<text:note text:note-class="footnote"><text:note-citation>1</text:note-citation><text:note-body><text:p>Plus tax.</text:p></text:note-body></text:note>'
     return _odt(f"<text:p>The fee is 500{note} euros.</text:p><text:p>It is paid once.</text:p>")
@@ -213,6 +224,60 @@ def _deck() -> bytes:
         [office.shape("Rates", kind="title"), office.shape("Up by two percent", "Hold until May")],
         notes={2: "Ask Ana."},
     )
+
+
+def _deck_groups() -> bytes:
+    def group(*shapes: str) -> str:
+        return f"<p:grpSp>{''.join(shapes)}</p:grpSp>"
+
+    footer = office.shape("Lines of the north", kind="ftr")
+    return office.pptx(
+        [
+            office.shape("Budget", kind="title"),
+            group(office.shape("Inner"), group(office.shape("Innermost"))),
+            office.slide_table(["Item", "2024", "2025"], ["Rent", "100", "120"], ["Total", "100", "120"]),
+            office.slide_table(["Prices in euros", "<"], ["Item", "Price"], ["Chair", "40"]),
+            footer,
+        ],
+        [office.shape("Next steps", kind="title"), footer, office.shape("2", kind="sldNum")],
+    )
+
+
+def _odp_groups() -> bytes:
+    def frame(content: str, attributes: str = "") -> str:
+        return f"<draw:frame {attributes}><draw:text-box>{content}</draw:text-box></draw:frame>"
+
+    group = "<draw:custom-shape><text:p>In a shape</text:p></draw:custom-shape>"
+    inner = "<text:list><text:list-item><text:p>two</text:p></text:list-item></text:list>"
+    table = office.odf_table(
+        *[[office.odf_cell(text) for text in row] for row in (["Item", "Price", "Tax"], ["Chair", "40", "8"])]
+    )
+    return office.odf(
+        "presentation",
+        '<presentation:footer-decl presentation:name="f">Lines of the north</presentation:footer-decl><draw:page>'
+        + frame("<text:p>Plan</text:p>", 'presentation:class="title"')
+        + f"<draw:g>{frame('<text:p>Inside a group</text:p>')}{group}</draw:g>"
+        + frame(f"<text:list><text:list-item><text:p>one</text:p>{inner}</text:list-item></text:list>")
+        + f"<draw:frame>{table}</draw:frame>"
+        + f"<presentation:notes>{frame('<text:p>Ask Ana.</text:p>')}</presentation:notes></draw:page>",
+    )
+
+
+def _ods_merged() -> bytes:
+    wide = office.odf_cell("2024", 'table:number-columns-spanned="2"') + "<table:covered-table-cell/>"
+    rows = [["", "Plan", "Actual"], ["North", "100", "110"], ["Total", "100", "110"]]
+    cells = [[office.odf_cell("Region"), wide], *([office.odf_cell(text) for text in row] for row in rows)]
+    return office.odf("spreadsheet", office.odf_table(*cells, name="Sales"))
+
+
+def _stacked_tables() -> bytes:
+    def write(book: Workbook) -> None:
+        book.active.title = "Both"
+        staff = [["Staff"], ["Name", "Hours"], ["Ana", 30], ["Luis", 20], ["Total", 50], []]
+        for row in (*staff, ["Machines"], ["Machine", "Power kW"], ["Saw", 2.5], ["Press", 7]):
+            book.active.append(row)
+
+    return _book(write)
 
 
 def _deck_chart() -> bytes:
@@ -675,6 +740,11 @@ MAKERS: Mapping[str, Callable[[], bytes]] = {
     "odt/numbered_list.odt": _odt_list,
     "odt/bullets.odt": _odt_bullets,
     "odt/footnote.odt": _odt_note,
+    "pptx/groups.pptx": _deck_groups,
+    "odp/groups.odp": _odp_groups,
+    "ods/merged_year.ods": _ods_merged,
+    "xlsx/stacked_tables.xlsx": _stacked_tables,
+    "odt/nested_table.odt": _odt_nested_table,
     "pptx/deck.pptx": _deck,
     "pptx/chart.pptx": _deck_chart,
     "epub/book.epub": _epub,

@@ -109,8 +109,10 @@ async def test_a_webp_image_is_read_as_others_are() -> None:
         (b"II*\0" + b"\xff" * 200, DocumentError, "damaged"),
         (b"RIFF\xff\xff\xff\xffWEBPVP8 " + bytes(200), DocumentError, "damaged"),
         (saved(Image.new("L", (400, 400), 255), "PNG"), DocumentError, "contains no text"),
+        (saved(Image.new("L", (1, 100_000)), "PNG"), DocumentError, "contains no text"),
+        (saved(Image.new("L", (40_000, 100), 255), "PNG"), DocumentError, "contains no text"),
     ],
-    ids=["huge", "damaged PNG", "damaged TIFF", "damaged WebP", "white"],
+    ids=["huge", "damaged PNG", "damaged TIFF", "damaged WebP", "white", "line", "strip"],
 )
 async def test_bad_images_are_refused_with_a_reason(data: bytes, kind: type[DocumentError], says: str) -> None:
     with pytest.raises(kind, match=says):

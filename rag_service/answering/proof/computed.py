@@ -15,6 +15,7 @@ from itertools import permutations
 from rag_service.answering.proof.analysis import Analysis, Token
 from rag_service.answering.proof.lexicon import Lexicon, load_lexicon
 from rag_service.answering.proof.passage import Passage
+from rag_service.language.dates import find_days
 
 _SCALES = (
     {"day": 24 * 60, "hour": 60, "minute": 1, "week": 7 * 24 * 60},
@@ -51,7 +52,7 @@ def recompute(claim: Analysis, evidence: Analysis, passage: Passage, context: fr
     bound = _conditions(evidence, lexicon) - _conditions(claim, lexicon)
     if not results or bound or not _is_known(claim, passage, context, lexicon):
         return None
-    if (moved := _move_date(claim, passage, lexicon)) is not None:
+    if (moved := _move_date(claim, passage)) is not None:
         return moved
     if len(results) != 1:
         return None
@@ -170,9 +171,12 @@ def _compute(name: str, values: list[float], value: float, result: Token, *, rig
     return Computation(right=right, said=_show(result), value=shown, formula=f"{formula} = {shown}")
 
 
-def _move_date(claim: Analysis, passage: Passage, lexicon: Lexicon) -> Computation | None:
+def _move_date(claim: Analysis, passage: Passage) -> Computation | None:
     """A day that the claim reckons from a day and a period of the passage, all three named in it."""
-    said, known = _dates(claim, lexicon), {day for part in passage.analyses for day in _dates(part, lexicon)}
+    said = _dates(claim)
+    if len(said) != 2:
+        return None
+    known = {day for part in passage.analyses for day in _dates(part)}
     starts, ends = [day for day in said if day in known], [day for day in said if day not in known]
     periods = [n for n in claim.numbers if n.unit in ("day", "week", "month", "year") and _stands(n, passage.numbers)]
     if len(starts) != 1 or len(ends) != 1 or len(periods) != 1 or not periods[0].stem.isdigit():
@@ -184,26 +188,8 @@ def _move_date(claim: Analysis, passage: Passage, lexicon: Lexicon) -> Computati
     return Computation(right=moved == ends[0], said=str(ends[0]), value=str(moved), formula=formula)
 
 
-def _dates(text: Analysis, lexicon: Lexicon) -> list[date]:
-    """The days with a year: "3 May 2024", "May 3, 2024", 2024-05-03."""
-    found = []
-    for at, token in enumerate(text.tokens):
-        parts = token.stem.split("/")
-        if len(parts) == 3:
-            year, month, day = parts if len(parts[0]) == 4 else reversed(parts)
-        elif token.kind is not None and token.kind.folded in lexicon.months:
-            beside = [t.stem for t in (*text.tokens[max(0, at - 2) : at], *text.tokens[at + 1 : at + 4])]
-            digits = [stem for stem in beside if stem.isdigit()]
-            day = next((stem for stem in digits if len(stem) <= 2), "")
-            year = next((stem for stem in digits if len(stem) == 4), "")
-            month = str(lexicon.months[token.kind.folded])
-        else:
-            continue
-        try:
-            found.append(date(int(year), int(month), int(day)))
-        except ValueError:
-            continue
-    return found
+def _dates(text: Analysis) -> list[date]:
+    return [day.date for day in find_days(text.text) if day.is_told]
 
 
 def _add(day: date, count: int, unit: str) -> date | None:

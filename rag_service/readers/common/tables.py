@@ -138,9 +138,16 @@ def _is_texts(row: Row) -> bool:
 
 
 def _names_series(row: Row, below: Sequence[Row]) -> bool:
-    """Whether figures beside a word are column names: years or dates ("Income | 2024 | 2025"), or stand above words."""
+    """Whether figures beside a word are column names: years or dates ("Income | 2024 | 2025"), or stand above words.
+
+    A single one is, if its cell is merged over several columns.
+    """
     first, *others = row.values
-    if not first.is_text or len(others) < 2 or any(cell.is_text and not _DATE.fullmatch(cell.text) for cell in others):
+    if (
+        not first.is_text
+        or len(row.cells) < 3
+        or any(cell.is_text and not _DATE.fullmatch(cell.text) for cell in others)
+    ):
         return False
     if not below or not all(other.values and other.values[0].is_text for other in below):
         return False

@@ -24,6 +24,8 @@ WORTHLESS_SCORE = 0.5  # of a line; below it, the text is left out
 HOW_TO_INSTALL = (
     "To read scanned pages and images, install the extra `ocr`: pip install 'rag-service[ocr]', or Tesseract."
 )
+_MIN_SIDE = 8  # pixels of an image: what is narrower is a line, or too small to read
+_MAX_RATIO = 60  # of the sides of an image
 
 
 class OcrMode(Enum):
@@ -63,6 +65,8 @@ def is_installed() -> bool:
 
 def recognise(image: Any) -> list[ReadLine]:
     """Lines of an image (a numpy array of height, width, three colours), in no order. About eight seconds."""
+    if min(image.shape[:2]) < _MIN_SIDE:
+        return []
     return _recognise(image) if _has_extra() else tesseract.recognise(image)
 
 
@@ -71,7 +75,7 @@ def _has_extra() -> bool:
 
 
 def _recognise(image: Any) -> list[ReadLine]:
-    found = _engine()(image)
+    found = _engine()(_padded(image))
     if found.boxes is None or found.txts is None:
         return []
     lines = []
@@ -79,6 +83,15 @@ def _recognise(image: Any) -> list[ReadLine]:
         across, down = [float(x) for x, _ in corners], [float(y) for _, y in corners]
         lines.append(ReadLine(text, float(score), min(across), max(across), min(down), max(down)))
     return lines
+
+
+def _padded(image: Any) -> Any:
+    """The image with white below or beside it if it is a strip, which RapidOCR refuses from 1:125 on."""
+    import numpy
+
+    height, width = image.shape[:2]
+    more = [(0, max(other // _MAX_RATIO - side, 0)) for side, other in ((height, width), (width, height))]
+    return numpy.pad(image, [*more, (0, 0)], constant_values=255) if any(after for _, after in more) else image
 
 
 @cache

@@ -24,6 +24,7 @@ from rag_service.readers.office.docx_characters import Characters, is_on
 from rag_service.readers.office.docx_equations import write_structure
 from rag_service.readers.office.docx_numbering import Numbering
 from rag_service.readers.office.drawings import CHART, DIAGRAM, chart_rows, chart_title, embedded, paragraphs
+from rag_service.readers.office.package import without_lost_parts
 from rag_service.readers.office.pictures import Pictures, Relations
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -59,7 +60,7 @@ def parse_docx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     """
     archive = open_archive(data, name)
     check_members(archive, name)
-    document = Document(io.BytesIO(data))
+    document = Document(io.BytesIO(without_lost_parts(data, archive, name)))
     builder = TextBuilder(name)
     main = str(document.part.partname).lstrip("/")
     related = relations_of(archive, main, name)

@@ -95,12 +95,19 @@ class _Writer:
                     self.write_blocks(box, part=part)
                 self._write_notes(block)
             elif tag == "table":
-                self._writer.write_table(_rows(block), part=part)
+                self._write_table(block, part=part)
                 self._write_notes(block)
             elif tag in ("list", "list-item", "list-header"):
                 self.write_blocks(block, is_list=True, part=part)
             elif tag not in _SKIPPED and tag != "notes":
                 self.write_blocks(block, is_list=is_list, part=part)
+
+    def _write_table(self, table: Element, *, part: str | None) -> None:
+        """Write a table, then those inside its cells."""
+        self._writer.write_table(_rows(table), part=part)
+        for inner in list(table.iter(_TABLE + "table")):
+            if next(inner.iterancestors(_TABLE + "table"), None) is table:
+                self._write_table(inner, part=part)
 
     def _write_notes(self, block: Element) -> None:
         for note in block.iter(_TEXT + "note", _OFFICE + "annotation"):
@@ -144,6 +151,9 @@ def _write_slides(writer: BlockWriter, deck: Element) -> None:
                 _Writer(writer).write_blocks(frame)
         for notes in page.iter(_PRESENTATION + "notes"):
             _Writer(writer).write_blocks(notes, part="notes")
+    writer.begin()
+    for edge in deck.iter(_PRESENTATION + "header-decl", _PRESENTATION + "footer-decl"):
+        writer.write_paragraph(one_line(edge.text or ""), part=f"page {local_name(edge).partition('-')[0]}")
 
 
 def _write_sheets(builder: TextBuilder, book: Element) -> None:
@@ -209,8 +219,13 @@ def _of_table(parent: Element, tag: str) -> Iterator[Element]:
 
 
 def _cell_text(cell: Element) -> str:
-    remarks = {paragraph for note in cell.iter(_OFFICE + "annotation") for paragraph in note.iter(_TEXT + "p")}
-    paragraphs = (paragraph for paragraph in cell.iter(_TEXT + "p", _TEXT + "h") if paragraph not in remarks)
+    """The text of a cell without comments and tables inside it."""
+    others = {
+        paragraph
+        for other in cell.iter(_OFFICE + "annotation", _TABLE + "table")
+        for paragraph in other.iter(_TEXT + "p", _TEXT + "h")
+    }
+    paragraphs = (paragraph for paragraph in cell.iter(_TEXT + "p", _TEXT + "h") if paragraph not in others)
     return one_line(" ".join(map(_text, paragraphs)))
 
 

@@ -10,8 +10,10 @@ import io
 import re
 import zipfile
 
+from lxml import etree
+
 from rag_service.readers.common.archive import check_members, open_archive
-from rag_service.readers.common.xml import read_member
+from rag_service.readers.common.xml import read_member, read_xml, relations_of
 
 MACROS = "The macros (programs) in the file were not read."
 _TYPES, _RELATIONS = "[Content_Types].xml", "_rels/.rels"
@@ -44,6 +46,34 @@ def usual_package(data: bytes, name: str) -> tuple[bytes, bool]:
             if not member.lower().endswith("vbaproject.bin"):
                 usual.writestr(member, _rewritten(member, read_member(archive, member, name) or b""))
     return changed.getvalue(), has_macros
+
+
+def without_lost_parts(data: bytes, archive: zipfile.ZipFile, name: str) -> bytes:
+    """The package without relations to parts that it lacks: Word shows the rest, but python-docx refuses all of it."""
+    changed: dict[str, bytes] = {}
+    for member in archive.NameToInfo:
+        if not member.endswith(".rels"):
+            continue
+        of_part = member.replace("_rels/", "", 1) if member.startswith("_rels/") else member.replace("/_rels/", "/", 1)
+        lost = {
+            key
+            for key, (_, path) in relations_of(archive, of_part.removesuffix(".rels"), name).items()
+            if path not in archive.NameToInfo
+        }
+        root = read_xml(archive, member, name) if lost else None
+        if root is None:
+            continue
+        for relation in list(root):
+            if relation.get("Id") in lost and relation.get("TargetMode") != "External":
+                root.remove(relation)
+        changed[member] = etree.tostring(root)
+    if not changed:
+        return data
+    kept = io.BytesIO()
+    with zipfile.ZipFile(kept, "w", zipfile.ZIP_STORED) as package:
+        for member in archive.NameToInfo:
+            package.writestr(member, changed.get(member) or read_member(archive, member, name) or b"")
+    return kept.getvalue()
 
 
 def _rewritten(member: str, content: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 
@@ -20,7 +21,9 @@ MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.prese
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-_FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})  # placeholders: date, footer, number, picture
+_DIGITS = re.compile(r"\d+")
+_EDGES = {"hdr": "page header", "ftr": "page footer"}  # placeholders → their part
+_FURNITURE = frozenset({*_EDGES, "dt", "sldNum", "sldImg"})  # and those of date, number, picture
 
 
 def parse_pptx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
@@ -41,9 +44,10 @@ def parse_pptx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     writer = BlockWriter(TextBuilder(name))
     slides = [files[key][1] for slide in deck.iter(_P + "sldId") if (key := slide.get(_R + "id") or "") in files]
     pictures = Pictures(archive, name, parts)
+    edges: set[str] = set()
     for number, path in enumerate(slides, start=1):
         writer.begin(slide=number)
-        _Slide(archive, path, name, writer, pictures).write()
+        _Slide(archive, path, name, writer, pictures, edges).write(number)
     pictures.warn(writer.builder)
     properties = read_xml(archive, "docProps/core.xml", name)
     title, author, language = (_property(properties, key) for key in ("title", "creator", "language"))
@@ -56,11 +60,19 @@ def parse_pptx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
 
 
 class _Slide:
-    def __init__(self, archive: zipfile.ZipFile, path: str, name: str, writer: BlockWriter, pictures: Pictures):
+    def __init__(
+        self,
+        archive: zipfile.ZipFile,
+        path: str,
+        name: str,
+        writer: BlockWriter,
+        pictures: Pictures,
+        edges: set[str],  # headers and footers that are written; most slides repeat them
+    ):
         self._archive, self._path, self._name, self._writer = archive, path, name, writer
-        self._pictures = pictures
+        self._pictures, self._edges = pictures, edges
 
-    def write(self) -> None:
+    def write(self, number: int) -> None:
         root = self._read(self._path)
         if root is None:
             return
@@ -74,7 +86,17 @@ class _Slide:
                 self._write_shape(shape, related)
         for part, text in self._pictures.read(root, related, place=self._writer.where):
             self._writer.write_paragraph(text, part=part)
+        self._write_edges(shapes, number)
         self._write_remarks(list(related.values()))
+
+    def _write_edges(self, shapes: list[Element], number: int) -> None:
+        """Write headers and footers, each once, but no slide numbers."""
+        for shape in shapes:
+            text = " ".join(paragraphs(shape)) if _placeholder(shape) in _EDGES else ""
+            is_number = not any(map(str.isalpha, text)) or str(number) in _DIGITS.findall(text)
+            if not is_number and text not in self._edges:
+                self._edges.add(text)
+                self._writer.write_paragraph(text, part=_EDGES[_placeholder(shape)])
 
     def _write_shape(self, shape: Element, related: Relations) -> None:
         table = shape.find(f".//{_A}tbl")

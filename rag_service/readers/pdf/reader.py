@@ -20,7 +20,7 @@ from pypdfium2 import raw as pdfium
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
-from rag_service.readers.common.builder import TextBuilder, clean, one_line, pictures_not_read
+from rag_service.readers.common.builder import HIDDEN, TextBuilder, clean, one_line, pictures_not_read
 from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
@@ -42,8 +42,18 @@ from rag_service.readers.pdf.scans import (
     warn_of,
 )
 from rag_service.readers.pdf.tables import TableReader
-from rag_service.readers.pdf.words import Word, boxes_on, count_letters, is_bold, part_at_rule, read_string, read_words
-from rag_service.word_boxes import WordBox, pack
+from rag_service.readers.pdf.words import (
+    Word,
+    boxes_on,
+    count_letters,
+    drop_outside,
+    is_bold,
+    is_invisible,
+    part_at_rule,
+    read_string,
+    read_words,
+)
+from rag_service.word_boxes import Placed, pack
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
@@ -129,7 +139,7 @@ def _read_pages(
     unread: list[int] = []  # the page of each picture
     tables = TableReader(name)
     for number in range(1, len(document) + 1):
-        lines, found, pictures = _read_page(document, number, name, tables, finder=finder)
+        lines, found, pictures = _read_page(document, number, name, tables, builder, finder=finder)
         if scanned < MAX_OCR_PAGES and (scan := _recognise(document, number, lines, builder)) is not None:
             scanned += 1
             recognised = lines_of(scan)
@@ -176,7 +186,7 @@ def _how_to_read() -> str:
 
 
 def _read_page(
-    document: Any, number: int, name: str, tables: TableReader, *, finder: PictureFinder
+    document: Any, number: int, name: str, tables: TableReader, builder: TextBuilder, *, finder: PictureFinder
 ) -> tuple[list[PageLine], list[Remark], list[Picture]]:
     """Of a page: tidied lines, what stands in its fields and comments, and pictures; none if it cannot be read."""
     try:
@@ -199,8 +209,12 @@ def _read_page(
                 "Print the document to a new PDF and upload that."
             )
         objects = PageObjects(page.raw)
-        words = read_words(page.raw, text_page.raw)
-        lines = lay_out(words, with_tables=with_tables)
+        drawn = read_words(page.raw, text_page.raw)
+        words = drop_outside(drawn, page.raw)
+        laid_out = lay_out(words, with_tables=with_tables)
+        lines = _drop_invisible(laid_out, text_page.raw, objects)
+        if len(words) < len(drawn) or len(lines) < len(laid_out):
+            builder.warn(HIDDEN)
         box_of = boxes_on(page.raw)
         tidied = tidy(
             _page_line(line, is_bold=_is_bold(text_page.raw, line))._replace(
@@ -210,6 +224,14 @@ def _read_page(
         )
         pictures = finder.find(page, objects, words) if tidied else []
         return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw)), pictures
+
+
+def _drop_invisible(lines: list[Line], text_page: Any, objects: PageObjects) -> list[Line]:
+    """Without lines that nobody sees, unless a picture on the page shows what they say."""
+    unseen = {place for place, line in enumerate(lines) if is_invisible(text_page, line.ends[0])}
+    if not unseen or any(objects.of_kind(pdfium.FPDF_PAGEOBJ_IMAGE)):
+        return lines
+    return [line for place, line in enumerate(lines) if place not in unseen]
 
 
 def _page_line(line: Line, *, is_bold: bool) -> PageLine:
@@ -286,7 +308,7 @@ def _write_lines(
     builder.write(text, place, pack(_place_words(text, lines)))
 
 
-def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[WordBox]:
+def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[Placed]:
     """The words of lines in the text that was made of them, found by the letters and digits before them."""
     letters = [at for at, character in enumerate(text) if character.isalnum()]
     before = end = 0  # letters of the lines before; where the last word ends
@@ -295,20 +317,22 @@ def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[WordBox]:
         if before + count > len(letters):
             return
         for at, word, box in line.words:
-            own = count_letters(word)
+            is_plain = word.isalnum()
+            own = len(word) if is_plain else count_letters(word)
             first = before + at
             if own:
                 start, stop = letters[first], letters[first + own - 1] + 1
-                lead, trail = _PUNCTUATION_BEFORE.match(word), _PUNCTUATION_BEHIND.search(word)
-                if lead and text.endswith(lead[0], end, start):
-                    start -= len(lead[0])
-                if trail and text.startswith(trail[0], stop):
-                    stop += len(trail[0])
+                if not is_plain:
+                    lead, trail = _PUNCTUATION_BEFORE.match(word), _PUNCTUATION_BEHIND.search(word)
+                    if lead and text.endswith(lead[0], end, start):
+                        start -= len(lead[0])
+                    if trail and text.startswith(trail[0], stop):
+                        stop += len(trail[0])
             else:
                 start = text.find(word, end, letters[first] if first < len(letters) else len(text))
                 stop = start + len(word)
             if start >= 0:
-                yield WordBox(start, stop, box)
+                yield start, stop, box
                 end = stop
         before += count
 

@@ -1,7 +1,7 @@
 """Words of a PDF page with their positions, from PDFium's characters.
 
 PDFium decides which characters form a word: it corrects kerning, drops text drawn twice to look bold and applies the
-page's glyph mapping. We split at its white space and correct ten things:
+page's glyph mapping. We split at its white space and correct eleven things:
 
 - A hyphen at a line end is U+0002 or U+FFFE, and the line break after it is missing.
 - Symbol fonts use U+F020 to U+F0FF; the low byte identifies the glyph (a bullet, "x" for a ticked box).
@@ -13,6 +13,7 @@ page's glyph mapping. We split at its white space and correct ten things:
 - Characters one below the other are joined to one word (`_rows`).
 - A line that is drawn twice to look bold is only dropped where it is one text (`_drop_repeated`).
 - What a page cuts off at the edge of a cell is read on, through the cells beside it (`_drop_clipped`).
+- Text beyond the edges of the page, which nobody sees, is among the others (`drop_outside`).
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 def count_letters(text: str) -> int:
     """Letters and digits: laying out and joining words leaves them in their order."""
-    return sum(map(str.isalnum, text))
+    return len(text) if text.isalnum() else sum(map(str.isalnum, text))
 
 
 def letter(words: Sequence[Word], text: str) -> list[Lettered]:
@@ -128,21 +129,48 @@ def read_words(page: Any, text_page: Any) -> list[Word]:
     return words
 
 
+def drop_outside(words: list[Word], page: Any) -> list[Word]:
+    """Without words that lie beyond the edges of the page, where nobody sees them."""
+    corners: list[tuple[float, float]] = []
+    for at in (0, _FINE):
+        x, y = ctypes.c_double(), ctypes.c_double()
+        pdfium.FPDF_DeviceToPage(page, 0, 0, _FINE, _FINE, 0, at, at, ctypes.byref(x), ctypes.byref(y))
+        corners.append((x.value, y.value))
+    (one_x, one_y), (other_x, other_y) = corners
+    (begin, end), (low, high) = sorted((one_x, other_x)), sorted((one_y, other_y))
+
+    def is_outside(word: Word) -> bool:
+        half = word.height / 2
+        box = word.left, word.middle - half, word.right, word.middle + half
+        left, bottom, right, top = turn(box, -word.turns % 4) if word.turns else box
+        return right <= begin or left >= end or top <= low or bottom >= high
+
+    return [
+        word
+        for word in words
+        if (begin < word.left and word.right < end and low < word.middle < high and not word.turns)
+        or not is_outside(word)
+    ]
+
+
+def is_invisible(text_page: Any, index: int) -> bool:
+    """Whether a character is drawn with neither fill nor outline, as recognised text is behind a scan."""
+    item = pdfium.FPDFText_GetTextObject(text_page, index) if index >= 0 else None
+    return bool(item and pdfium.FPDFTextObj_GetTextRenderMode(item) == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE)
+
+
 def _drop_repeated(words: list[Word]) -> list[Word]:
     """Without words that repeat another one at the same place."""
     kept: dict[str, list[Word]] = {}
-
-    def repeats(word: Word) -> bool:
-        near = _REPEATED * word.height
-        return any(
-            abs(word.left - other.left) < near and abs(word.middle - other.middle) < near and word.turns == other.turns
-            for other in kept.setdefault(word.text, [])
-        )
-
     shown: list[Word] = []
     for word in words:
-        if not repeats(word):
-            kept[word.text].append(word)
+        same, near = kept.setdefault(word.text, []), _REPEATED * word.height
+        for other in same:
+            level = abs(word.middle - other.middle) < near and word.turns == other.turns
+            if level and abs(word.left - other.left) < near:
+                break
+        else:
+            same.append(word)
             shown.append(word)
     return shown
 
@@ -373,21 +401,27 @@ class _Reader:
     def _word(self, text: str, start: int, *, number: int, spaced: bool) -> Word:
         self._load_boxes(start, start + len(text) - 1)
         first, last = self._first, self._last
-        left, bottom = min(first.left, last.left), min(first.bottom, last.bottom)
-        box = left, bottom, max(first.right, last.right), max(first.top, last.top)
+        first_left, first_bottom, last_left, last_bottom = first.left, first.bottom, last.left, last.bottom
+        first_top, last_top, last_right = first.top, last.top, last.right
+        box = (
+            min(first_left, last_left),
+            min(first_bottom, last_bottom),
+            max(first.right, last_right),
+            max(first_top, last_top),
+        )
         turns: int | None = 0
-        if not (first.left < last.left and abs(first.bottom - last.bottom) < _LEVEL * (last.right - first.left)):
+        if not (first_left < last_left and abs(first_bottom - last_bottom) < _LEVEL * (last_right - first_left)):
             quarters = pdfium.FPDFText_GetCharAngle(self._page, start) / (math.pi / 2)
             turns = round(quarters) % 4 if abs(quarters - round(quarters)) < 0.05 else None
         if turns in (1, 3):
-            self._height = _STACKED * max(first.right - first.left, last.right - last.left)
+            self._height = _STACKED * max(first.right - first_left, last_right - last_left)
         else:
-            self._height = _STACKED * max(first.top - first.bottom, last.top - last.bottom)
+            self._height = _STACKED * max(first_top - first_bottom, last_top - last_bottom)
         if _MAYBE_MINUS.search(text):
             text = self._with_minus(text, start)
         if turns == 0 and len(text) > 1:
             text = self._with_scripts(text, start)
-        if text[-1] == "f" and last.right - last.left > _WIDE_LETTER * (last.top - last.bottom):
+        if text[-1] == "f" and last_right - last_left > _WIDE_LETTER * (last_top - last_bottom):
             self.may_hide_letters = True
         if _SURROGATE.search(text):
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -398,13 +432,16 @@ class _Reader:
 
     def _with_scripts(self, text: str, start: int) -> str:
         """A word with its raised and lowered characters, given that the boxes of its ends are loaded."""
+        first_end = self._first.bottom, self._first.top - self._first.bottom
+        last_end = self._last.bottom, self._last.top - self._last.bottom
+        if first_end == last_end and text.isalpha():
+            return text
         if len(text) > 2 and unicodedata.category(text[0]) in ("Sm", "Cc"):  # a sign, often of another font
             self._load_boxes(start + 1, start + len(text) - 1)
             return text[0] + self._with_scripts(text[1:], start + 1)
-        ends = [(box.bottom, box.top - box.bottom) for box in (self._first, self._last)]
-        beside = max(ends, key=lambda end: end[1])
+        beside = first_end if first_end[1] >= last_end[1] else last_end
         last = len(text) - 1
-        suspects = [place for place, end in ((0, ends[0]), (last, ends[1])) if script_of(end, beside)]
+        suspects = [place for place, end in ((0, first_end), (last, last_end)) if script_of(end, beside)]
         if not _PLAIN_NUMBER.fullmatch(text):
             suspects += [found.start() for found in _RUN_END.finditer(text, 1, last)]
         if not suspects:
@@ -461,19 +498,19 @@ def turn(box: Box, turns: int) -> Box:
 def boxes_on(page: Any) -> Callable[[Word], PageBox | None]:
     """Gives the boxes of words on a page as it is shown: cut to its crop box, and rotated."""
     (x, y), *units = (_on_page(page, *point) for point in ((0, 0), (_STEP, 0), (0, _STEP)))
-    across, up = (((unit[0] - x) / _STEP, (unit[1] - y) / _STEP) for unit in units)
+    (right_x, right_y), (up_x, up_y) = (((unit[0] - x) / _STEP, (unit[1] - y) / _STEP) for unit in units)
 
     def box_of(word: Word) -> PageBox | None:
-        low, high = word.middle - word.height / 2, word.middle + word.height / 2
-        left, bottom, right, top = turn((word.left, low, word.right, high), -(word.turns or 0) % 4)
-        if not all(map(math.isfinite, (left, bottom, right, top))):
+        left, right, half = word.left, word.right, word.height / 2
+        bottom, top = word.middle - half, word.middle + half
+        if word.turns:
+            left, bottom, right, top = turn((left, bottom, right, top), -word.turns % 4)
+        try:
+            x1, x2 = round(x + left * right_x + bottom * up_x), round(x + right * right_x + top * up_x)
+            y1, y2 = round(y + left * right_y + bottom * up_y), round(y + right * right_y + top * up_y)
+        except (OverflowError, ValueError):  # positions on a broken page may be infinite
             return None
-        corners = [
-            (round(x + to_right * across[0] + to_top * up[0]), round(y + to_right * across[1] + to_top * up[1]))
-            for to_right, to_top in ((left, bottom), (right, top))
-        ]
-        (left_side, right_side), (top_side, bottom_side) = (sorted(side) for side in zip(*corners, strict=True))
-        return left_side, top_side, right_side, bottom_side
+        return x1 if x1 < x2 else x2, y1 if y1 < y2 else y2, x2 if x1 < x2 else x1, y2 if y1 < y2 else y1
 
     return box_of
 

@@ -35,6 +35,7 @@ _SKIPPED = frozenset({
 })  # fmt: skip
 _EDGES = {f"{kind}{which}": f"page {kind}" for kind in ("header", "footer") for which in ("", "l", "r", "f")}
 _TITLE, _STYLES = "title", "stylesheet"
+_MARKS = frozenset({"listtext", "pntext"})  # what programs that know no lists show before an item
 _CODE_PAGES = {  # of fonts: \fcharset → Python's name
     0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 134: "gbk", 136: "big5", 161: "cp1253", 162: "cp1254",
     163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250",
@@ -58,6 +59,7 @@ class _Group:
 @dataclass
 class _Paragraph:
     pieces: list[str] = field(default_factory=list)
+    mark: list[str] = field(default_factory=list)  # of a list item
     level: int | None = None  # of a heading
     in_table: bool = False
 
@@ -172,7 +174,7 @@ class _Reader:
         group = self._group
         if word == "pict" and not any(one.destination in _SKIPPED for one in (*self._stack, group)):
             self._pictures += 1
-        if word in _SKIPPED or word in _EDGES or word in (_TITLE, "footnote"):
+        if word in _SKIPPED or word in _EDGES or word in _MARKS or word in (_TITLE, "footnote"):
             self._group = replace(group, destination=word)
         elif word == "shptxt":
             self._group = replace(group, destination="")
@@ -201,7 +203,7 @@ class _Reader:
                 self._levels[self._style_number] = number + 1
         elif group.destination in _EDGES:
             self._add("\n" if word == "par" else _SIGNS.get(word, ""))
-        elif group.destination == "footnote":
+        elif group.destination == "footnote" or group.destination in _MARKS:
             self._add(" " if word == "par" else _SIGNS.get(word, ""))
         elif group.destination == "":
             self._text_control(word, number)
@@ -220,7 +222,7 @@ class _Reader:
         elif word == "intbl":
             self._paragraph.in_table = True
         elif word in ("cell", "nestcell"):
-            self._cells.append(one_line("".join(self._paragraph.pieces)))
+            self._cells.append(one_line(f"{self._take_mark()} {''.join(self._paragraph.pieces)}"))
             self._paragraph.pieces = []
         elif word in ("row", "nestrow"):
             self._rows.append(self._cells)
@@ -250,6 +252,8 @@ class _Reader:
             text = raise_run(text) if self._group.script > 0 else lower_run(text)
         if destination == "":
             self._paragraph.pieces.append(text)
+        elif destination in _MARKS:
+            self._paragraph.mark.append(text)
         elif destination == "footnote":
             self._note.append(text)
         elif destination in _EDGES:
@@ -272,15 +276,24 @@ class _Reader:
         if paragraph.in_table:  # a cell goes on
             paragraph.pieces.append(" ")
             return
+        mark = self._take_mark()
         text = _join_surrogates("".join(paragraph.pieces))
         paragraph.pieces = []
         if text.strip() or self._notes:
             self._end_table()
         if paragraph.level:
-            self._writer.write_heading(text, paragraph.level)
+            self._writer.write_heading(text if mark == "-" else f"{mark} {text}", paragraph.level)
+        elif mark and text.strip():
+            self._writer.write_paragraph(f"{mark} {text.strip()}", ending="\n")
         else:
             self._writer.write_paragraph(text)
         self._write_notes()
+
+    def _take_mark(self) -> str:
+        """What stands before the paragraph that ends: a number, a dash for any bullet, or nothing."""
+        mark = one_line("".join(self._paragraph.mark))
+        self._paragraph.mark = []
+        return mark if any(map(str.isalnum, mark)) or not mark else "-"
 
     def _write_notes(self) -> None:
         for note in self._notes:

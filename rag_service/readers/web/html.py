@@ -104,7 +104,7 @@ def write_page(writer: BlockWriter, root: Element | None) -> None:
     for part in mains[:1] or [top]:
         _Page(writer, has_main=bool(mains)).write(part)
     if len(writer.builder) == before and not mains:
-        _Page(writer, has_main=True).write(top)  # a page of links: they are what it is for
+        _Page(writer, has_main=True, is_navigation=True).write(top)  # a page of links: they are what it is for
 
 
 def _settle_characters(root: Element) -> bool:
@@ -139,9 +139,10 @@ def _kind_of_characters(element: Element) -> str:
 class _Page:
     """Writes blocks while it walks the elements, without recursion: pages may be nested as deep as they like."""
 
-    def __init__(self, writer: BlockWriter, *, has_main: bool):
+    def __init__(self, writer: BlockWriter, *, has_main: bool, is_navigation: bool = False):
         self._writer = writer
         self._has_main = has_main
+        self._keeps_navigation = is_navigation
         self._pieces: list[str] = []  # of the block that is open
         self._heading: int | None = None
         self._mark: str | None = None  # of the list item that has begun and has no text yet
@@ -174,6 +175,8 @@ class _Page:
         return False
 
     def _is_navigation(self, element: Element, tag: str) -> bool:
+        if self._keeps_navigation:
+            return False
         if (element.get("role") or "") in _NAVIGATION_ROLES:
             return True
         names = {word.lower() for key in ("class", "id") for word in (element.get(key) or "").split()}
@@ -298,7 +301,8 @@ def _read_rows(table: Element) -> Iterator[Row]:
     """Rows with text. Cells merged downwards are repeated in each row; those over several columns name them all."""
     merged: dict[int, tuple[int, Cell]] = {}  # column → (rows left, cell)
     count = 0
-    for number, row in enumerate(table.iter("tr"), start=1):
+    in_order = sorted(table.iter("tr"), key=lambda row: local_name(row.getparent()) == "tfoot")  # a page shows it last
+    for number, row in enumerate(in_order, start=1):
         repeated, column = merged, 1
         merged = {place: (left - 1, cell) for place, (left, cell) in repeated.items() if left > 1}
         cells = [cell for _, cell in repeated.values()]

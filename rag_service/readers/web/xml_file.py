@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from html.entities import html5
 
 from lxml import etree
@@ -16,6 +17,7 @@ from lxml import etree
 from rag_service.domain import ParsedDocument
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.list_numbers import NumberFormat, write_number
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name, parse_xml
@@ -30,10 +32,25 @@ _PICTURE = rf"<!ENTITY\s+{_NAME}\s+(?:SYSTEM|PUBLIC)\s+{_QUOTED}{{1,2}}NDATA\s+{
 _NAMED_TYPE = re.compile(rf"""<!DOCTYPE\s[^\[\]<>"']{{0,200}}{_QUOTED}{{0,2}}(?:\[\s*(?:{_PICTURE})*\]\s*)?>""")
 _ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,30};)")  # "&eacute;", which such a definition declares
 _OF_XML = frozenset({"amp;", "lt;", "gt;", "quot;", "apos;"})
+_GREEK = {  # ISO 8879 calls them "agr;", pages call them "alpha;"
+    "a": "α", "b": "β", "g": "γ", "d": "δ", "e": "ε", "z": "ζ", "ee": "η", "th": "θ", "i": "ι", "k": "κ", "l": "λ",
+    "m": "μ", "n": "ν", "x": "ξ", "o": "ο", "p": "π", "r": "ρ", "sf": "ς", "s": "σ", "t": "τ", "u": "υ", "ph": "φ",
+    "kh": "χ", "ps": "ψ", "oh": "ω",
+}  # fmt: skip
 _TITLES = frozenset({"title", "article-title", "head", "heading"})
 _PARAGRAPHS = frozenset({"p", "para", "simpara"})
-_ITEMS = frozenset({"list-item", "listitem", "li"})
-_INLINE_BREAKS = _PARAGRAPHS | _ITEMS | _TITLES | {"br", "break", "list", "td", "th", "tr"}
+_ITEMS = frozenset({"list-item", "listitem", "li", "step"})
+_NUMBERED = frozenset({"orderedlist", "procedure", "substeps", "ol"})  # "list" tells by its type
+_LISTS = _NUMBERED | {"list", "itemizedlist", "simplelist", "ul"}
+_FORMATS = {
+    "alpha-lower": NumberFormat.LOWER_LETTER, "loweralpha": NumberFormat.LOWER_LETTER,
+    "alpha-upper": NumberFormat.UPPER_LETTER, "upperalpha": NumberFormat.UPPER_LETTER,
+    "roman-lower": NumberFormat.LOWER_ROMAN, "lowerroman": NumberFormat.LOWER_ROMAN,
+    "roman-upper": NumberFormat.UPPER_ROMAN, "upperroman": NumberFormat.UPPER_ROMAN,
+    "order": NumberFormat.DECIMAL, "arabic": NumberFormat.DECIMAL,
+}  # fmt: skip
+_MARK = "rag-mark"  # the attribute with what stands before an item
+_INLINE_BREAKS = _PARAGRAPHS | _ITEMS | _TITLES | _LISTS | {"br", "break", "td", "th", "tr"}
 _MARKUP = re.compile(r"</?(?:p|br|div|ul|ol|li|a|b|i|em|strong|h[1-6]|table|span|img)\b[^<>]*>", re.IGNORECASE)
 _MAX_VALUE = 200  # characters of a value on a line of values; a longer one is a paragraph
 _MAX_LABEL = 100
@@ -44,13 +61,18 @@ def parse_xml_file(text: str, *, name: str) -> ParsedDocument:
 
     Raises DocumentError: damaged, nested too deeply, without text, or with declarations of its own. TooLargeError.
     """
-    source = _NAMED_TYPE.sub("", _DECLARATION.sub("", clean(text), count=1), count=1)
-    root = parse_xml(_ENTITY.sub(_character, source).encode(), name)
+    source, count = _NAMED_TYPE.subn("", _DECLARATION.sub("", clean(text), count=1), count=1)
+    unknown: dict[str, None] = {}
+    source = _ENTITY.sub(partial(_character, unknown=unknown if count else None), source)
+    root = parse_xml(source.encode(), name)
     for element in root.iter(etree.Element):
         element.tag = local_name(element)
     for group in list(root.iter("tgroup")):
         _settle_table(group)
+    _settle_lists(root)
     writer = BlockWriter(TextBuilder(name))
+    if unknown:
+        writer.builder.warn(f"Characters that only another file defines are left as their names: {', '.join(unknown)}.")
     _Writer(writer, name).write(root, level=1)
     return writer.builder.build(
         title=choose_title(name, _article_title(root), writer.title),
@@ -59,8 +81,17 @@ def parse_xml_file(text: str, *, name: str) -> ParsedDocument:
     )
 
 
-def _character(match: re.Match[str]) -> str:
-    return match[0] if match[1] in _OF_XML else html5.get(match[1], match[0])
+def _character(match: re.Match[str], unknown: dict[str, None] | None) -> str:
+    """The character with a name; a name that is not known stays, and is noted in `unknown` unless that is None."""
+    name = match[1]
+    if name in _OF_XML:
+        return match[0]
+    letter = _GREEK.get(name.removesuffix("gr;").lower()) if name.endswith("gr;") else None
+    found = html5.get(name) or (letter and (letter.upper() if name[0].isupper() else letter))
+    if found is None and unknown is not None:
+        unknown[match[0]] = None
+        return f"&amp;{name}"
+    return found or match[0]
 
 
 def _settle_table(group: Element) -> None:
@@ -88,6 +119,34 @@ def _settle_table(group: Element) -> None:
         outer.attrib.clear()
 
 
+def _settle_lists(root: Element) -> None:
+    """Set `_MARK` on the items of lists: the label that they have, or the number that programs give them."""
+    ends: dict[str | None, int] = {}  # id of a list → its last number; None: the list before
+    for found in list(root.iter(*_LISTS)):
+        items = list(found.iterchildren(*_ITEMS))
+        if not items:  # of data
+            continue
+        format = _FORMATS.get(found.get("list-type") or found.get("numeration") or "")
+        if found.tag in _NUMBERED:
+            format = format or NumberFormat.DECIMAL
+        start = found.get("startingnumber") or found.get("start") or ""
+        number = int(start) - 1 if start.isdecimal() and len(start) < 7 else 0
+        if found.get("continuation") == "continues" or found.get("continued-from"):
+            number = ends.get(found.get("continued-from"), 0)
+        for item in items:
+            number += 1
+            label = item.find("label")
+            if label is not None:
+                mark = one_line(_text(label))
+                item.remove(label)
+            else:
+                mark = "" if format is None else f"{write_number(number, format)}."
+            item.set(_MARK, mark if any(map(str.isalnum, mark)) else "-")
+        if format is not None:
+            ends[None] = ends[found.get("id") or ""] = number
+        found.attrib.clear()  # they say nothing else
+
+
 def _article_title(root: Element) -> str | None:
     title = next(root.iter("article-title"), None)
     return None if title is None else one_line(_text(title))
@@ -112,7 +171,13 @@ class _Writer:
         if element.tag == "tr":  # the only one of its table
             self._writer.write_paragraph(" | ".join(filter(None, (one_line(_text(cell)) for cell in element))))
             return
+        if element.tag in _ITEMS and any(child.tag in _LISTS for child in element):
+            for part in _parts_of_item(element):
+                self.write(part, level=level)
+            return
         if element.tag in _PARAGRAPHS | _TITLES | _ITEMS or _is_mixed(element) or not len(element):
+            if not len(element) and not (element.text or "").strip():
+                self._write_values(list(_attributes(element, "")))
             self._write_text(element)
             return
         title = next((child for child in element if child.tag in _TITLES), None)
@@ -152,9 +217,25 @@ class _Writer:
         if _MARKUP.search(text):  # a page in a feed
             write_page(self._writer, read_page(text, self._name))
         elif element.tag in _ITEMS:
-            self._writer.write_paragraph(f"- {one_line(text)}" if text.strip() else "", ending="\n")
+            mark = element.get(_MARK, "-")
+            self._writer.write_paragraph(f"{mark} {one_line(text)}".strip() if text.strip() else "", ending="\n")
         else:
             self._writer.write_paragraph(one_line(text))
+
+
+def _parts_of_item(item: Element) -> Iterator[Element]:
+    """A list item as one for each text of it, and the lists between them."""
+    part = etree.Element(item.tag, {_MARK: item.get(_MARK, "-")})
+    part.text = item.text
+    for child in list(item):
+        if child.tag not in _LISTS:
+            part.append(child)
+            continue
+        yield part
+        part = etree.Element(item.tag, {_MARK: ""})
+        part.text, child.tail = child.tail, None
+        yield child
+    yield part
 
 
 def _is_mixed(element: Element) -> bool:
@@ -191,7 +272,9 @@ def _attributes(element: Element, label: str) -> Iterator[tuple[str, str]]:
     """Attributes as values, without those that only XML itself needs."""
     for key, value in element.attrib.items():
         name = key.rpartition("}")[2]
-        if not key.startswith(("{http://www.w3.org/2001/XMLSchema", "{http://www.w3.org/XML/")) and value.strip():
+        if key.startswith(("{http://www.w3.org/2001/XMLSchema", "{http://www.w3.org/XML/")) or key == _MARK:
+            continue
+        if value.strip():
             yield f"{label}{name}", one_line(value)[:_MAX_VALUE]
 
 
@@ -212,7 +295,8 @@ def _text(element: Element) -> str:
                 pieces.append(raise_run(run) if inner.tag == "sup" else lower_run(run))
                 walk.skip_subtree()
                 continue
-            shown = inner.text or ""
+            mark = inner.get(_MARK) if inner is not element else None
+            shown = f"{mark} {inner.text or ''}" if mark else inner.text or ""
             if inner.tag == "xref" and shown.isdecimal() and "".join(pieces[-2:])[-1:].isalnum():
                 shown = raise_run(shown)  # the mark of a note or a source, which would be part of the word
             pieces += [" " if inner.tag in _INLINE_BREAKS else "", shown]

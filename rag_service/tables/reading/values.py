@@ -14,11 +14,11 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 
+from rag_service.language.dates import ORDINAL_ENDINGS, read_day
 from rag_service.language.languages import languages_of, load_language, union_of
 from rag_service.language.raised import MARK
 from rag_service.language.words import fold, words
 from rag_service.tables.model import CURRENCIES, Kind
-from rag_service.tables.periods import ORDINAL_ENDINGS, read_day
 
 MIN_SHARE = 0.8  # of the filled cells that must be of a kind; the others are left out of computations, and told
 
@@ -271,9 +271,9 @@ def _month_in_words(text: str) -> Decimal | None:
 
 def _ordinal_of_day(text: str, *, is_told: bool) -> Decimal | None:
     text = _without_gloss(text)
-    if not _WRITTEN_DATE.fullmatch(text) or (found := read_day(words(text))) is None or found[1] is not is_told:
+    if not _WRITTEN_DATE.fullmatch(text) or (found := read_day(words(text))) is None or found.is_told is not is_told:
         return None
-    return Decimal(found[0].toordinal())
+    return Decimal(found.date.toordinal())
 
 
 def _iso_day(text: str) -> Decimal | None:

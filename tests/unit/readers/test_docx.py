@@ -206,3 +206,16 @@ def test_a_header_that_includes_itself_or_is_missing_does_no_harm() -> None:
     }
     read = parse(with_members(saved(document), changes), file_name="m.docx")
     assert read.text.split() == ["Body.", "Once"]
+
+
+def test_a_document_whose_picture_is_lost_is_read() -> None:
+    relations = (
+        "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'><Relationship Id='rId1' "
+        "Type='http://schemas.openxmlformats.org/officeDocument/2006/relationships/image' Target='../media/lost.png'/>"
+        "</Relationships>"
+    )
+    document = docx.Document()
+    document.add_paragraph("Plan of the hall.")
+    document.sections[0].header.paragraphs[0].text = "Hall 4"
+    data = with_members(saved(document), {"word/_rels/header1.xml.rels": relations.encode()})
+    assert parse(data, file_name="m.docx").text.split("\n\n")[:2] == ["Plan of the hall.", "Hall 4"]

@@ -151,7 +151,7 @@ def test_long_cells_divide_a_page_and_are_read_one_after_the_other() -> None:
 
 def test_a_table_on_a_turned_page_is_read_as_a_table() -> None:
     def draw(file: FPDF) -> None:
-        with file.rotation(90, x=100, y=150):
+        with file.rotation(90, x=100, y=100):
             table(file, FLEET)
 
     assert lines_of(draw) == FLEET_LINES

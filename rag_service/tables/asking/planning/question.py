@@ -12,10 +12,10 @@ from decimal import Decimal
 from enum import StrEnum
 from itertools import pairwise
 
+from rag_service.language.dates import YEAR
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, words
 from rag_service.tables.calendar_ranges import CalendarRange, read_calendar_ranges
-from rag_service.tables.periods import YEAR
 from rag_service.tables.question_values import Value, read_date, read_value
 from rag_service.tables.vocabulary import MAX_WORDS, Word, read_words
 

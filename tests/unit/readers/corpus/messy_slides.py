@@ -51,7 +51,7 @@ def _deck() -> Iterator[Sample]:
             "Perguntar ao João.": {"slide": 4, "part": "notes"},
             "Questions : poste 4521": {"slide": 5, "headings": ("Merci",)},
         },
-        ("77", "Confidentiel", "2023: 47"),
+        ("77", "2023: 47"),
     )
 
 
