@@ -62,6 +62,15 @@ class MessageRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_u
     content: LongText
 
 
+Replaces = Annotated[
+    UUID | None,
+    Meta(
+        description="`answerId` of an answer in the conversation: once the new answer is there, it takes the place of "
+        "that answer, its question and everything after them."
+    ),
+]
+
+
 class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A question to answer."""
 
@@ -80,6 +89,7 @@ class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", fo
     conversation_id: Annotated[
         UUID | None, Meta(description="Stored conversation to continue; without `messages`, its history is used.")
     ] = None
+    replaces: Replaces = None
 
 
 class CheckedPassage(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):

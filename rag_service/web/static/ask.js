@@ -3,7 +3,7 @@
 import { chooseAgent, chosenAgent } from "./agents.js";
 import { whoAmI } from "./api.js";
 import { Composer } from "./composer.js";
-import { announce, byId } from "./dom.js";
+import { announce, byId, catchFocus } from "./dom.js";
 import { showOwnExamples } from "./examples.js";
 import { readConversation, readTurns, saveConversation, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
@@ -31,8 +31,7 @@ export class Asking {
     });
     this._callbacks = {
       openSource,
-      askAgain: (question) => this._askIfFree(question),
-      edit: (question) => this._composer.edit(question),
+      replace: (turn, question) => this._askInPlaceOf(turn, question),
       onChange: () => this._save(),
     };
     this._listen();
@@ -155,9 +154,9 @@ export class Asking {
   }
 
   /** A conversation has one partner: whether the next question begins another one. */
-  _isSwitched() {
+  _isSwitched(agent = chosenAgent()) {
     const last = this._turns.at(-1);
-    return Boolean(this._current && last && last.agent?.id !== chosenAgent()?.id);
+    return Boolean(this._current && last && last.agent?.id !== agent?.id);
   }
 
   _tellSwitch() {
@@ -167,8 +166,8 @@ export class Asking {
     byId("agent-switch").textContent = isSwitched ? t(agent ? "agent_switch" : "agent_switch_all", { name: agent?.name }) : "";
   }
 
-  /** What was said before to the same agent, or to all documents. */
-  _conversationWith(agent) {
+  /** What was said before to the same agent, or to all documents. @param replaces the answer that makes way */
+  _conversationWith(agent, replaces) {
     const before = this._turns.filter((turn) => turn.final && turn.agent?.id === agent?.id).slice(-FOLLOWED);
     return {
       messages: before.flatMap(({ question, final }) => [
@@ -176,7 +175,24 @@ export class Asking {
         { role: "assistant", content: final.answer },
       ]),
       conversationId: this._current,
+      replaces: this._current && replaces,
     };
+  }
+
+  /** The conversation was deleted in another tab; asked again, it is a new one. */
+  _forgetKept() {
+    this._current = null;
+    for (const { final } of this._turns) if (final) final.conversationId = null;
+  }
+
+  /** Ask instead of a turn of before: it goes, and all after it. Whether that is done. */
+  _askInPlaceOf(turn, question) {
+    if (this._isBusy()) return false;
+    const gone = this._turns.splice(this._turns.indexOf(turn));
+    for (const { element } of gone) element.remove();
+    if (this._composer.text === turn.question) this._composer.set(""); // put back when it failed
+    this._ask(question, { agent: turn.agent, replaces: gone.map(({ kept }) => kept).find(Boolean) ?? null });
+    return true;
   }
 
   /** Whether the question is asked; not while another is being answered. */
@@ -186,20 +202,20 @@ export class Asking {
     return true;
   }
 
-  async _ask(question) {
-    const agent = chosenAgent();
-    if (this._isSwitched()) this._startNew();
-    const turn = new Turn(question, { ...this._callbacks, agent, scope: currentScope(), conversation: this._conversationWith(agent) });
+  async _ask(question, { agent = chosenAgent(), replaces = null } = {}) {
+    if (this._isSwitched(agent)) this._startNew();
+    const turn = new Turn(question, { ...this._callbacks, agent, scope: agent ? null : currentScope(), conversation: this._conversationWith(agent, replaces) });
     this._running = turn;
     this._add(turn);
     this._composer.showRunning(true);
     const unfollow = follow(turn.element);
     turn.element.scrollIntoView({ block: "start" });
+    catchFocus(turn.element.querySelector("h2")); // it was in what has made way
     try {
       await turn.run();
       if (turn.error && !turn.text && !this._composer.text) this._composer.set(question); // nothing typed is lost
       if (turn.lacksScope) scopeTo({});
-      else if (turn.error?.code === "not_found") this._current = null; // deleted in another tab; asked again, it is a new one
+      else if (turn.error?.code === "not_found") this._forgetKept();
       if (turn.final) this._current = turn.final.conversationId ?? this._current;
       this._known = true;
       this._nameInAddress();

@@ -27,14 +27,13 @@ export class Turn {
   /**
    * @param question as it was typed
    * @param openSource called with (citation, {evidence, rating}, badge, sentence); `rating`: a FeedbackBar or null
-   * @param askAgain called with the question
-   * @param edit called with the question, which is to be asked in other words
+   * @param replace called with the turn and the question that is to take its place, and of all after it
    * @param onChange called when what is worth keeping has changed
    * @param agent {id, name} who answers; null: all documents
    * @param scope {words, filters} of what it is asked; null: all
-   * @param conversation {messages, conversationId} of before
+   * @param conversation {messages, conversationId, replaces} of before; `replaces`: the answer whose place this one takes
    */
-  constructor(question, { openSource, askAgain, edit, onChange, agent = null, scope = null, conversation = { messages: [], conversationId: null } }) {
+  constructor(question, { openSource, replace, onChange, agent = null, scope = null, conversation = { messages: [], conversationId: null, replaces: null } }) {
     this.question = question;
     this.agent = agent;
     this.scope = scope;
@@ -44,8 +43,7 @@ export class Turn {
     this.final = null;
     this.text = "";
     this.error = null; // the ApiError that ended it
-    this._askAgain = askAgain;
-    this._edit = edit;
+    this._replace = replace;
     this._onChange = onChange;
     this._conversation = conversation;
     this._stop = new AbortController();
@@ -60,11 +58,12 @@ export class Turn {
     this._taken = [];
     const id = `turn-${(count += 1)}`;
     const words = [el("span", { className: "sr-only" }, `${t("question")}: `), question];
+    this._asked = el("h2", { className: "asked", id, tabIndex: -1 }, ...words);
     this._body = el("div", { className: "answer" }, this._progress, this._verdict, this._steps, this._answer.element, this._below);
     this.element = el(
       "article",
       { className: "turn", "aria-labelledby": id },
-      el("h2", { className: "asked", id }, ...words),
+      this._asked,
       scope ? el("p", { className: "asked-agent muted" }, icon("files"), t("asked_in", { names: scope.words })) : null,
       agent ? el("p", { className: "asked-agent muted" }, icon("agent"), t("asked_agent", { name: agent.name })) : null,
       this._body,
@@ -87,7 +86,7 @@ export class Turn {
         this.error = error;
         if (this.lacksScope) error.problem.explanation = t("scope_gone");
         if (this.text && error.code !== "broken") error.problem.explanation = t("partial_kept");
-        this._end(errorNotice(error, this._retry()));
+        this._end(errorNotice(error, this._againButton()));
       } else throw error;
     } finally {
       this._setBusy(false);
@@ -100,9 +99,9 @@ export class Turn {
   }
 
   _events() {
-    const { messages, conversationId } = this._conversation;
     if (!this.agent) return ask(this.question, this._conversation, this.scope?.filters, this._stop.signal);
-    const body = { messages: [...messages, { role: "user", content: this.question }], conversationId };
+    const messages = [...this._conversation.messages, { role: "user", content: this.question }];
+    const body = { ...this._conversation, messages };
     return chat(this.agent.id, body, this._stop.signal);
   }
 
@@ -155,7 +154,7 @@ export class Turn {
         el(
           "div",
           { className: "answer-foot" },
-          el("div", { className: "answer-actions" }, feedback.buttons, this._editButton(), this._copyButton()),
+          el("div", { className: "answer-actions" }, feedback.buttons, this._againButton("quiet"), this._editButton(), this._copyButton()),
         ),
         feedback.more,
         makeWhy(final),
@@ -183,7 +182,7 @@ export class Turn {
   }
 
   _endStopped() {
-    this._end(notice("info", el("p", {}, t("stopped")), el("p", { className: "notice-actions" }, this._retry())));
+    this._end(notice("info", el("p", {}, t("stopped")), el("p", { className: "notice-actions" }, this._againButton())));
     announce(t("stopped"));
   }
 
@@ -216,13 +215,23 @@ export class Turn {
     );
   }
 
-  _retry() {
-    const onclick = () => this._askAgain(this.question);
-    return el("button", { type: "button", className: "button", onclick }, icon("retry"), t("ask_again"));
+  /** The answer whose place another one takes that is asked in the place of this turn; null: none is kept. */
+  get kept() {
+    if (!this.final) return this._conversation.replaces;
+    return this.final.conversationId === null ? null : this.final.answerId;
+  }
+
+  _againButton(className = "button") {
+    const onclick = () => this._replace(this, this.question);
+    return el("button", { type: "button", className, onclick }, icon("retry"), t("ask_again"));
   }
 
   _editButton() {
-    const onclick = () => this._edit(this.question);
+    const onclick = async ({ currentTarget }) => {
+      const { editQuestion } = await import("./editing.js");
+      await editQuestion(this._asked, this.question, (question) => this._replace(this, question));
+      currentTarget?.focus();
+    };
     return el("button", { type: "button", className: "quiet", onclick }, icon("edit"), t("edit_question"));
   }
 
@@ -239,19 +248,19 @@ export class Turn {
 
   /** What `history.js` keeps. */
   toJSON() {
-    const { question, agent, scope, final, text, evidence, feedback, ratings, error } = this;
-    return { question, agent, scope, final, text, evidence, feedback, ratings, problem: error?.problem };
+    const { question, agent, scope, final, text, evidence, feedback, ratings, error, kept } = this;
+    return { question, agent, scope, final, text, evidence, feedback, ratings, problem: error?.problem, replaces: kept };
   }
 
   /** A turn of before, from what was kept. @param isBare nothing is known but the text and its citations */
-  static restore({ question, agent, scope, final, text, evidence, feedback, ratings = {}, problem, isBare }, callbacks) {
-    const turn = new Turn(question, { ...callbacks, agent, scope });
+  static restore({ question, agent, scope, final, text, evidence, feedback, ratings = {}, problem, replaces = null, isBare }, callbacks) {
+    const turn = new Turn(question, { ...callbacks, agent, scope, conversation: { replaces } });
     turn._progress.hidden = true;
     Object.assign(turn.evidence, evidence);
     Object.assign(turn, { final, text, feedback, ratings, error: problem ? new ApiError(problem) : null });
     if (final) turn._complete();
     else if (isBare) turn._end(null);
-    else if (turn.error) turn._end(errorNotice(turn.error, turn._retry()));
+    else if (turn.error) turn._end(errorNotice(turn.error, turn._againButton()));
     else turn._endStopped();
     return turn;
   }
