@@ -187,7 +187,7 @@ async def delete_messages_from(connection: Connection, conversation_id: UUID, an
     """
     place = {"conversation": conversation_id, "answer": answer_id}
     question = await _read_question(connection, place)
-    query = f"DELETE FROM messages WHERE conversation_id = %(conversation)s AND position >= {_ASKED}"
+    query = f"DELETE FROM messages WHERE conversation_id = %(conversation)s AND position >= {_ASKED}"  # noqa: S608 - fixed text
     await connection.execute(query, place)
     return question.content
 

@@ -44,7 +44,7 @@ export class Asking {
   async open(rest) {
     if (!this._turns.length) showOwnExamples(); // documents may have come and gone
     const id = rest === "new" ? null : rest || this._current;
-    if (rest === "new" && this._current && !this._isBusy()) this._startNew();
+    if (rest === "new" && this._current && !this._isBusy()) this._begin();
     if (!rest) this._nameInAddress();
     if (id && (id !== this._current || !this._known) && !this._isBusy()) await this._openKept(id);
     this._nameInAddress();
@@ -60,7 +60,7 @@ export class Asking {
     byId("new-conversation").addEventListener("click", () => {
       if (this._isBusy()) return;
       if (location.hash !== "#ask/new") history.pushState(null, "", "#ask/new");
-      this._startNew();
+      this._begin();
       this._composer.focus();
     });
     byId("earlier").addEventListener("click", () => trying(document.querySelector(".ask .view-messages"), () => this._showEarlier()));
@@ -103,6 +103,12 @@ export class Asking {
   _startNew() {
     this._show(null, []);
     announce(t("conversation_new"));
+  }
+
+  /** Begin anew because that is wanted; what belonged to the conversation before goes. */
+  _begin() {
+    this._startNew();
+    document.dispatchEvent(new Event("conversation-begun"));
   }
 
   async _openKept(id) {

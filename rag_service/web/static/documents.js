@@ -227,7 +227,7 @@ function replace(document, name) {
   picker.addEventListener("change", () => {
     const path = document.name.includes("/") ? document.name : null;
     send([...picker.files], { name, path, ttlSeconds: left === null ? null : Math.max(1, left) });
-    byId("uploads").scrollIntoView({ block: "center" });
+    byId("uploads-head").scrollIntoView({ block: "center" });
   });
   picker.click();
 }

@@ -1,5 +1,6 @@
 // Values kept in this tab: they survive errors, a reload and a change of the language, and go with the tab.
 
+export const ATTACHED = "rag_attached"; // files that come with the question
 let isOpen = true;
 
 /** Forget all values but some, and take nothing more: an answer may still be on its way. */

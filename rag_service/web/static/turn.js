@@ -112,6 +112,7 @@ export class Turn {
     } else if (event === "delta") this.text += data.text;
     else this.evidence.take(event, data);
     if (event === "sources" && data.sources.length) this._setBusy(true, t("writing", { count: data.sources.length }));
+    if (event === "citation") this._setBusy(true, t("checking"));
     if (event === "step") this._setBusy(true, this._showSteps([...this._taken, data]));
     if (event === "final") {
       this.final = data;
@@ -189,9 +190,9 @@ export class Turn {
   _setBusy(busy, words = "") {
     this._body.setAttribute("aria-busy", String(busy));
     this._body.classList.toggle("is-busy", busy);
+    if (words && words !== this._progress.textContent) announce(words);
     this._progress.textContent = words;
     this._progress.hidden = !words;
-    if (words) announce(words);
   }
 
   /** The passages that come nearest. */
