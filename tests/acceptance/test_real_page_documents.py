@@ -383,7 +383,9 @@ GIVE = """([how, name, text]) => {
     const options = { bubbles: true, cancelable: true };
     const target = document.querySelector(how === "paste" ? "#question" : "body");
     if (how === "paste") target.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, ...options }));
-    else for (const type of ["dragover", "drop"]) target.dispatchEvent(new DragEvent(type, { dataTransfer: data, ...options }));
+    for (const type of how === "drop" ? ["dragover", "drop"] : []) {
+        target.dispatchEvent(new DragEvent(type, { dataTransfer: data, ...options }));
+    }
 }"""
 
 

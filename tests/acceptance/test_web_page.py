@@ -93,3 +93,30 @@ def test_keys_lead_to_the_question_and_stop_the_answer(visit: Open) -> None:
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector(".notice-info")
     assert one.page.locator("#send").is_visible()
+
+
+def test_keys_go_from_citation_to_citation_and_are_listed(visit: Open) -> None:
+    one = visit()
+    one.ask("stock")
+    marks = "[...document.querySelectorAll('.badge')].findIndex((one) => one.matches(':focus, [aria-expanded=true]'))"
+    one.page.evaluate("document.activeElement.blur()")
+    for key, place in (("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", 0)):
+        one.page.keyboard.press(f"Alt+{key}")
+        assert one.page.evaluate(marks) == place
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector("#panel-title:has-text('production.xlsx')")
+    one.page.keyboard.press("Alt+ArrowDown")
+    one.page.wait_for_selector("#panel-title:has-text('rapport.pdf')")
+    assert one.page.evaluate(marks) == 1
+    one.page.keyboard.press("Escape")
+    one.page.keyboard.press("?")
+    assert "Next citation" in one.page.locator(".dialog").inner_text()
+
+
+def test_sections_that_were_found_and_not_cited_are_asked_next(visit: Open) -> None:
+    one = visit()
+    one.ask("steps")
+    asked = one.page.get_by_role("button", name="What does guide.md say about “Requirements”?")
+    asked.click()
+    one.page.wait_for_selector(".turn:nth-child(2) .why")
+    assert not asked.is_visible(), "they are offered below the latest answer"

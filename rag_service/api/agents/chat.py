@@ -114,9 +114,7 @@ async def _read_context(connection: Connection, agent_id: UUID, body: ChatReques
     if body.conversation_id is None:
         return agent, ()
     await read_conversation(connection, body.conversation_id)
-    return agent, await last_messages(
-        connection, body.conversation_id, count=KEPT_MESSAGES, before=body.replaces
-    )
+    return agent, await last_messages(connection, body.conversation_id, count=KEPT_MESSAGES, before=body.replaces)
 
 
 def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGenerator[WireEvent, None]:

@@ -357,6 +357,10 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
         list[RelatedBody],
         Meta(description="If nothing was found, at most three of the nearest passages. They are not proof."),
     ] = []
+    follow_ups: Annotated[
+        list[str],
+        Meta(description="At most three questions about sections that were found and are not cited in the answer."),
+    ] = []
 
 
 class SentenceBody(Struct, kw_only=True, frozen=True, rename="camel"):

@@ -31,6 +31,7 @@ export class Asking {
     });
     this._callbacks = {
       openSource,
+      askNext: (question) => this._askIfFree(question),
       replace: (turn, question) => this._askInPlaceOf(turn, question),
       onChange: () => this._save(),
     };

@@ -75,11 +75,11 @@ export const confirmDialog = ({ title, text, action, act }) =>
   formDialog({ title, text, action, danger: true, save: async () => (await act()) ?? true });
 
 /** Something to read (and copy) before going on. */
-export function showDialog({ title, text, content }) {
+export function showDialog({ title, text = null, content }) {
   const id = `dialog-${(count += 1)}`;
   const close = el("button", { type: "button", className: "button primary", onclick: () => dialog.close() }, t("done"));
   const dialog = el("dialog", { className: "dialog", "aria-labelledby": id },
-    el("h2", { id }, title), el("p", { className: "dialog-text" }, text), content, el("div", { className: "form-actions" }, close));
+    el("h2", { id }, title), text ? el("p", { className: "dialog-text" }, text) : null, content, el("div", { className: "form-actions" }, close));
   document.body.append(dialog);
   dialog.addEventListener("close", () => dialog.remove());
   dialog.showModal();

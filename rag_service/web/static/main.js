@@ -5,6 +5,7 @@ import { startAgents } from "./agents.js";
 import { Asking } from "./ask.js";
 import { byId, el, icon } from "./dom.js";
 import { t } from "./i18n.js";
+import { startKeys } from "./keys.js";
 import { errorNotice, notice } from "./notice.js";
 import { startScope } from "./scope.js";
 import { isAdministrator, mayWrite } from "./session.js";
@@ -24,6 +25,7 @@ const UNUSED = new Set(["failed", "silent"]); // outcomes of an examination afte
 let panel = null; // beside the answers; fetched with the first of them, so that it is there when it is wanted
 
 startTheme();
+startKeys();
 const asking = new Asking({ openSource: async (...source) => (await loadPanel())?.open(...source), onAsk: loadPanel });
 PARTS.ask = () => asking;
 startViews({ onLeave: async () => (await panel)?.close(), onShow: openPart });

@@ -6,7 +6,7 @@ import { copyText, plainText } from "./copying.js";
 import { announce, el, icon } from "./dom.js";
 import { Evidence } from "./evidence.js";
 import { FeedbackBar } from "./feedback.js";
-import { t } from "./i18n.js";
+import { t, upright } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { proofOf } from "./proof.js";
@@ -27,13 +27,14 @@ export class Turn {
   /**
    * @param question as it was typed
    * @param openSource called with (citation, {evidence, rating}, badge, sentence); `rating`: a FeedbackBar or null
+   * @param askNext called with a question that follows
    * @param replace called with the turn and the question that is to take its place, and of all after it
    * @param onChange called when what is worth keeping has changed
    * @param agent {id, name} who answers; null: all documents
    * @param scope {words, filters} of what it is asked; null: all
    * @param conversation {messages, conversationId, replaces} of before; `replaces`: the answer whose place this one takes
    */
-  constructor(question, { openSource, replace, onChange, agent = null, scope = null, conversation = { messages: [], conversationId: null, replaces: null } }) {
+  constructor(question, { openSource, askNext, replace, onChange, agent = null, scope = null, conversation = { messages: [], conversationId: null, replaces: null } }) {
     this.question = question;
     this.agent = agent;
     this.scope = scope;
@@ -43,6 +44,7 @@ export class Turn {
     this.final = null;
     this.text = "";
     this.error = null; // the ApiError that ended it
+    this._askNext = askNext;
     this._replace = replace;
     this._onChange = onChange;
     this._conversation = conversation;
@@ -158,6 +160,7 @@ export class Turn {
           el("div", { className: "answer-actions" }, feedback.buttons, this._againButton("quiet"), this._editButton(), this._copyButton()),
         ),
         feedback.more,
+        this._followUps(),
         makeWhy(final),
       ].filter(Boolean),
     );
@@ -193,6 +196,14 @@ export class Turn {
     if (words && words !== this._progress.textContent) announce(words);
     this._progress.textContent = words;
     this._progress.hidden = !words;
+  }
+
+  /** Questions about what was found and not used; shown below the latest answer. */
+  _followUps() {
+    const { followUps = [] } = this.final;
+    if (!followUps.length) return null;
+    const press = (question) => el("button", { type: "button", className: "quiet", onclick: () => this._askNext(question) }, icon("ask"), upright(question));
+    return el("div", { className: "follow-ups" }, el("h3", {}, t("follow_ups")), el("ul", {}, ...followUps.map((question) => el("li", {}, press(question)))));
   }
 
   /** The passages that come nearest. */
