@@ -229,6 +229,12 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
 
     row(one, "Holidays").get_by_role("link").click()
     one.page.wait_for_selector(".turn")
+    one.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    one.page.click("#export-conversation")
+    one.page.select_option(".dialog select", "copy")
+    one.page.click(".dialog button[type=submit]")
+    one.page.wait_for_selector("#status >> text=Copied", state="attached")
+    assert one.page.evaluate("navigator.clipboard.readText()") == exports["md"]
     history(one)
     press(one, "Holidays", "Delete")
     one.page.click(".dialog button[type=submit]")

@@ -79,8 +79,14 @@ def test_answer_is_copied_with_its_sources(visit: Open) -> None:
     one.page.wait_for_selector("text=Copied")
     copied = one.page.evaluate("navigator.clipboard.readText()")
     assert "holds a stock of **4200** [C1]" in copied
-    assert "[C1] production.xlsx, sheet Stocks, cell B11 (reworded)" in copied
-    assert "Checked against the documents" in copied and "[C3] guide.md (not found)" in copied, "refuted is told, too"
+    assert copied.startswith("## stock\n\n")
+    assert "- \\[C1\\] production.xlsx, sheet Stocks, cell B11 “" in copied and "” (reworded)\n- " in copied
+    assert "**Checked against the documents**" in copied
+    assert "- \\[C3\\] guide.md (not found)" in copied, "refuted is told, too"
+    assert "- “The board reviews all of this twice a year in Geneva.” (without a citation)" in copied
+    with one.page.expect_download() as saved:
+        one.page.get_by_role("button", name="Save the answer as a file").click()
+    assert (saved.value.suggested_filename, saved.value.path().read_text()) == ("stock.md", copied)
 
 
 def test_keys_lead_to_the_question_and_stop_the_answer(visit: Open) -> None:

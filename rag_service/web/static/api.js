@@ -63,9 +63,12 @@ export async function erase(path) {
   });
 }
 
+/** What is at an address as it is. */
+export const readBlob = async (path) => (await call(`/api/v1${path}`)).blob();
+
 /** Save what is at an address as a file. Fetched, not linked: a link cannot carry the key. */
 export async function download(path, name) {
-  saveAs(await (await call(`/api/v1${path}`)).blob(), name);
+  saveAs(await readBlob(path), name);
 }
 
 /** Bytes [start, end) of a document's original, with the hash and the size of the whole. */

@@ -64,6 +64,10 @@ export class Asking {
       this._begin();
       this._composer.focus();
     });
+    byId("export-conversation").addEventListener("click", async () => {
+      const { exportConversation } = await import("./exporting.js");
+      exportConversation(this._current, this._turns[0].question);
+    });
     byId("earlier").addEventListener("click", () => trying(document.querySelector(".ask .view-messages"), () => this._showEarlier()));
     document.addEventListener("agent-chosen", () => this._tellSwitch());
     document.addEventListener("conversation-deleted", ({ detail }) => detail === this._current && !this._running && this._startNew());
@@ -72,6 +76,7 @@ export class Asking {
   _save() {
     saveTurns(this._turns.filter((one) => one.final || one.text));
     saveConversation(this._current);
+    byId("export-conversation").hidden = !this._turns.length || !this._current;
   }
 
   _add(turn) {

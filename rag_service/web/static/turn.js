@@ -2,8 +2,8 @@
 
 import { ApiError, ask, chat } from "./api.js";
 import { AnswerView, makeLegend, makeSources } from "./answer.js";
-import { copyText, plainText } from "./copying.js";
-import { announce, el, icon } from "./dom.js";
+import { copyText } from "./copying.js";
+import { announce, el, hidden, icon } from "./dom.js";
 import { Evidence } from "./evidence.js";
 import { FeedbackBar } from "./feedback.js";
 import { t, upright } from "./i18n.js";
@@ -157,7 +157,7 @@ export class Turn {
         el(
           "div",
           { className: "answer-foot" },
-          el("div", { className: "answer-actions" }, feedback.buttons, this._againButton("quiet"), this._editButton(), this._copyButton()),
+          el("div", { className: "answer-actions" }, feedback.buttons, this._againButton("quiet"), this._editButton(), this._copyButton(), this._saveButton()),
         ),
         feedback.more,
         this._followUps(),
@@ -250,12 +250,22 @@ export class Turn {
   _copyButton() {
     const label = el("span", {}, t("copy"));
     const copy = async () => {
-      const copied = await copyText(plainText(this.text, this.evidence, this._verdict.querySelector(".decision")?.textContent));
+      const copied = await copyText(await this._markdown());
       label.textContent = t(copied ? "copied" : "copy_failed");
       announce(label.textContent);
       setTimeout(() => (label.textContent = t("copy")), 2500);
     };
     return el("button", { type: "button", className: "quiet", onclick: copy }, icon("copy"), label);
+  }
+
+  _saveButton() {
+    const onclick = async () => (await import("./exporting.js")).saveMarkdown(await this._markdown(), this.question);
+    return el("button", { type: "button", className: "icon-button", title: t("save_answer"), onclick }, icon("download"), hidden(t("save_answer")));
+  }
+
+  async _markdown() {
+    const { answerMarkdown } = await import("./exporting.js");
+    return answerMarkdown(this.question, this.text, this.evidence, this._verdict.querySelector(".decision")?.textContent);
   }
 
   /** What `history.js` keeps. */

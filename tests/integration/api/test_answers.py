@@ -106,6 +106,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "incomplete": False,
         "searchedFor": None,
         "related": [],
+        "followUps": [],
     }
 
 

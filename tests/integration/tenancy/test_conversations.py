@@ -135,7 +135,8 @@ async def test_export_holds_every_message_with_its_citations_and_no_markup_of_ot
         assert question == f"## {QUESTION}"
         first = next(one for one in answer["citations"] if one["quote"])
         assert f"- \\[C{first['mark']}\\] {first['place']} “{first['quote'][:20]}" in export.text
-        assert rest[-1].strip().endswith("(verified)")
+        assert rest[-1].strip().endswith("(verified, quote)")
+        assert f"*{answer['decision'].replace('_', chr(92) + '_')}*" in rest
 
 
 async def test_a_conversation_that_is_deleted_meanwhile_does_not_cost_the_answer(
