@@ -15,8 +15,8 @@ _MARKUP = re.compile(r"([<\\`*_\[\]#])")
 
 
 def write_markdown(conversation: Conversation, messages: Sequence[Message]) -> str:
-    """Title, then each question as a heading, its answer, the decision, and one line for each citation with place, quote
-    and status, and for each sentence without one."""
+    """Title, then each question as a heading, its answer, the decision, and one line for each citation with place,
+    quote and status, and for each sentence without one."""
     parts = [f"# {_line(conversation.title)}"]
     for message in messages:
         if message.role == "user":

@@ -8,6 +8,7 @@ import { showOwnExamples } from "./examples.js";
 import { readConversation, readTurns, saveConversation, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
 import { trying } from "./notice.js";
+import { notifyDone } from "./notify.js";
 import { currentScope, scopeTo } from "./scope.js";
 import { Turn } from "./turn.js";
 
@@ -220,6 +221,7 @@ export class Asking {
     this._running = turn;
     this._add(turn);
     this._composer.showRunning(true);
+    const began = Date.now();
     const unfollow = follow(turn.element);
     turn.element.scrollIntoView({ block: "start" });
     catchFocus(turn.element.querySelector("h2")); // it was in what has made way
@@ -228,6 +230,7 @@ export class Asking {
       if (turn.error && !turn.text && !this._composer.text) this._composer.set(question); // nothing typed is lost
       if (turn.lacksScope) scopeTo({});
       else if (turn.error?.code === "not_found") this._forgetKept();
+      if (turn.final || turn.error) notifyDone(t(turn.final ? "notify_answer" : "notify_failed", { question }), began);
       if (turn.final) this._current = turn.final.conversationId ?? this._current;
       this._known = true;
       this._nameInAddress();

@@ -7,6 +7,7 @@ import { byId, el, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { startKeys } from "./keys.js";
 import { errorNotice, notice } from "./notice.js";
+import { startNotify } from "./notify.js";
 import { startScope } from "./scope.js";
 import { isAdministrator, mayWrite } from "./session.js";
 import { startSignIn } from "./signin.js";
@@ -26,6 +27,7 @@ let panel = null; // beside the answers; fetched with the first of them, so that
 
 startTheme();
 startKeys();
+startNotify();
 const asking = new Asking({ openSource: async (...source) => (await loadPanel())?.open(...source), onAsk: loadPanel });
 PARTS.ask = () => asking;
 startViews({ onLeave: async () => (await panel)?.close(), onShow: openPart });

@@ -5,6 +5,7 @@ import { announce, byId, el, icon } from "./dom.js";
 import { fileSize, percent, t, upright } from "./i18n.js";
 import { pathOf } from "./folders.js";
 import { errorNotice } from "./notice.js";
+import { notifyDone } from "./notify.js";
 import { iconOf } from "./places.js";
 import { mayGoWell, ownReason } from "./refusal.js";
 import { isFinal, watch } from "./watch.js";
@@ -164,9 +165,11 @@ const finished = byId("uploads-done");
 const uploads = [];
 const queue = [];
 let working = false;
+let began = 0;
 
 /** Take files in. @param target as `Upload` takes it, with `ended`, called whenever one has come to its end */
 export function addFiles(files, target) {
+  if (uploads.every(({ outcome }) => outcome)) began = Date.now();
   const own = { ...target, ended: (one) => (target.ended(), place(one), tell(), summarise()) };
   for (const file of files) {
     const one = new Upload(file, own, enqueue);
@@ -224,6 +227,7 @@ function summarise() {
   if (uploads.some(({ outcome }) => !outcome)) return;
   const { done = 0, failed = 0 } = counts();
   announce(t("upload_summary", { count: done, failed }));
+  notifyDone(t("upload_summary", { count: done, failed }), began);
 }
 
 byId("clear-uploads").addEventListener("click", () => {
