@@ -173,6 +173,7 @@ class SourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     file_name: str | None
     location: LocationBody | None
     place: Annotated[str, Meta(description='Readable, e.g. "rapport.pdf, page 3".')]
+    language: Annotated[str | None, Meta(description="Of the document, ISO 639-1; null if it cannot be told.")]
 
 
 class RelatedBody(SourceBody, kw_only=True, frozen=True, rename="camel"):

@@ -208,8 +208,8 @@ const warnings = ({ warnings: told }) => (told?.length ? el("p", { className: "m
 /** What fails is told above the list. */
 const attempt = (action) => trying(byId("documents-messages"), action, listing);
 
-const view = ({ id, contentHash }, name, opener) =>
-  attempt(async () => (await import("./panel.js")).panel().openDocument({ id, contentHash, name }, opener));
+const view = ({ id, contentHash, language }, name, opener) =>
+  attempt(async () => (await import("./panel.js")).panel().openDocument({ id, contentHash, language, name }, opener));
 
 const save = (document, name) => attempt(() => download(`/documents/${document.id}/original`, name));
 

@@ -36,7 +36,7 @@ class SourcePanel {
   async open(citation, { evidence, rating }, badge, sentence) {
     const request = this._begin(badge);
     const name = evidence.nameOf(citation);
-    const passage = el("div", { className: "panel-passage" });
+    const passage = el("div", { className: "panel-passage", lang: evidence.languageOf(citation) });
     this._dialog.replaceChildren(
       this._head(name ?? t(citation.documentId ? "other_document" : "missing_source", { mark: citation.mark }), citation),
       proofLine(citation),
@@ -57,10 +57,10 @@ class SourcePanel {
     await showSource(passage, { citation, name, evidence }, () => request === this._request);
   }
 
-  /** Show a document as a whole. @param document {id, name, contentHash, location?} */
+  /** Show a document as a whole. @param document {id, name, contentHash, language?, location?} */
   async openDocument(document, opener) {
     const request = this._begin(opener);
-    const body = el("div", { className: "panel-passage" });
+    const body = el("div", { className: "panel-passage", lang: document.language });
     this._dialog.replaceChildren(this._head(document.name, {}), el("div", { className: "panel-body", tabIndex: 0 }, body));
     this._show();
     await showDocument(body, document, () => request === this._request);

@@ -6,7 +6,7 @@ import { copyText } from "./copying.js";
 import { announce, el, hidden, icon } from "./dom.js";
 import { Evidence } from "./evidence.js";
 import { FeedbackBar } from "./feedback.js";
-import { t, upright } from "./i18n.js";
+import { language as pageLanguage, t, upright } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { proofOf } from "./proof.js";
@@ -140,6 +140,7 @@ export class Turn {
   _complete() {
     const { final } = this;
     this._showSteps(final.steps ?? []);
+    this._answer.element.lang = final.language ?? "";
     const kinds = this._paint();
     if (final.citations.every((citation) => proofOf(citation) === "quote")) this._answer.fold(partsOf(this.question));
     const feedback = new FeedbackBar(final.answerId, this.feedback, (given) => {
@@ -209,9 +210,9 @@ export class Turn {
   /** The passages that come nearest. */
   _nothingFound() {
     const related = this.final.related ?? []; // answers kept from before have none
-    const show = ({ fileName, text, ...source }) => {
+    const show = ({ fileName, text, language, ...source }) => {
       const place = sourcePlace({ fileName, ...source });
-      const element = el("details", { className: "related" }, el("summary", {}, icon(iconOf(fileName)), place));
+      const element = el("details", { className: "related", lang: language }, el("summary", { lang: pageLanguage }, icon(iconOf(fileName)), place));
       import("./passage.js").then(
         ({ renderPassage }) => element.append(renderPassage(text, null, fileName)),
         () => element.append(text),

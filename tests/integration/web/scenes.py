@@ -43,7 +43,14 @@ from tests.unit.api.samples import Script
 CORPUS = UUID(int=11)
 
 
-def document(number: int, file_name: str, pieces: Sequence[tuple[str, Location | None]], *, relevance: float) -> Hit:
+def document(
+    number: int,
+    file_name: str,
+    pieces: Sequence[tuple[str, Location | None]],
+    *,
+    relevance: float,
+    language: str | None = None,
+) -> Hit:
     """A document of one chunk, made of pieces of text with their places."""
     text, spans = "", []
     for piece, place in pieces:
@@ -59,6 +66,7 @@ def document(number: int, file_name: str, pieces: Sequence[tuple[str, Location |
         tags=(),
         content_hash=f"{number:064x}",
         updated_at=datetime(2025, 1, 1, tzinfo=UTC),
+        language=language,
     )
     chunk = Chunk(
         id=f"chunk-{number}", document=reference, index=0, text=text, start=0, end=len(text), spans=tuple(spans)
@@ -90,6 +98,7 @@ REPORT = document(
         ("Les délais de réception restent stables. " * 60, Location(page=4)),
     ],
     relevance=0.88,
+    language="fr",
 )
 GUIDE = document(
     103,
@@ -238,6 +247,12 @@ ANSWERS = {
     "kinds": events_of_all_kinds(),
     "steps": events_with_steps(),
     "hostile": events_for(HOSTILE_ANSWER, [HOSTILE]),
+    "notes": events_for(
+        "The plant in Lyon holds a stock of 4200 [C1]. [A sentence was left out because no document supports it.]\n\n"
+        "Le taux de service du trimestre est de 97,4 % [C2].\n\n"
+        "The answer ends here: the language model reached its length limit or only repeated itself.\n",
+        [SHEET, REPORT],
+    ),
     "nothing": events_for("Nothing in the documents is relevant to this question.", [], related=[REPORT, HOSTILE]),
     "long": events_for(
         "\n\n".join(
