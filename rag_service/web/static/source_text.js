@@ -73,7 +73,7 @@ function excerpt(citation, name, evidence) {
 /** Scroll the panel to the quote, unless it is in sight as it is. */
 function reveal(mark) {
   if (!mark) return;
-  const body = mark.closest(".panel-body").getBoundingClientRect();
+  const [body, panel] = [".panel-body", ".panel"].map((one) => mark.closest(one).getBoundingClientRect()); // one of them scrolls
   const { top, bottom } = mark.getBoundingClientRect();
-  if (top < body.top || bottom > body.bottom) mark.scrollIntoView({ block: "center" });
+  if (top < Math.max(body.top, panel.top) || bottom > Math.min(body.bottom, panel.bottom)) mark.scrollIntoView({ block: "center" });
 }

@@ -43,6 +43,7 @@ def test_search_gives_passages_with_their_scores_by_name(serve: Serve) -> None:
                 "end": 117,
                 "location": PLACE_BODY,
                 "place": "production.xlsx, sheet Stocks, cell C12",
+                "language": None,
                 "contentHash": DOCUMENT.content_hash,
                 "metadata": {"plant": "Lyon"},
             }
