@@ -55,10 +55,8 @@ def test_where_height_is_scarce_nothing_stands_over_the_text(visit: Open, size: 
     one.page.evaluate("document.querySelectorAll('.panel, .panel-body').forEach((one) => (one.scrollTop = 300))")
     head, close = (one.page.locator(f"#panel .panel-head{part}").bounding_box() for part in ("", " button"))
     assert head and close and close["y"] >= 0 and head["y"] + head["height"] <= 0.4 * size[1]
-    close_it = (
-        "(box) => document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).closest('button')?.title"
-    )
-    assert one.page.evaluate(close_it, close) == "Close the source"
+    at = "(box) => document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).closest('button')?.title"
+    assert one.page.evaluate(at, close) == "Close the source"
 
 
 def test_dark_follows_the_system_and_the_switch_is_remembered(visit: Open) -> None:
