@@ -42,11 +42,11 @@ async function call(url, { headers, ...options } = {}) {
   throw readProblem(response.status, await response.text().catch(() => ""));
 }
 
-/** What is at an address below /api/v1. @param query its parameters; null ones are left out */
-export async function read(path, query = {}) {
+/** What is at an address below /api/v1. @param query its parameters; null ones are left out @param signal aborts it */
+export async function read(path, query = {}, signal = null) {
   const given = Object.entries(query).filter(([, value]) => value !== null);
   const search = given.length ? `?${new URLSearchParams(given)}` : "";
-  return (await call(`/api/v1${path}${search}`)).json();
+  return (await call(`/api/v1${path}${search}`, { signal })).json();
 }
 
 /** Change something. Returns the reply's body, null when it has none. */
@@ -142,8 +142,8 @@ async function* answerEvents(path, body, signal) {
 }
 
 /** Characters [start, end) of a document's stored text. */
-export function readText(documentId, start, end) {
-  return read(`/documents/${encodeURIComponent(documentId)}/text`, { start, end });
+export function readText(documentId, start, end, signal) {
+  return read(`/documents/${encodeURIComponent(documentId)}/text`, { start, end }, signal);
 }
 
 /** The state of the service; also when it is down, which it says with 503. */

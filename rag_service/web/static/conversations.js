@@ -18,7 +18,7 @@ const words = () => search.value.trim() || null;
 const listing = new Listing({
   label: byId("conversations-title").textContent,
   empty: () => t(words() ? "conversations_not_found" : "conversations_none"),
-  load: (slice) => read("/conversations", { ...slice, q: words() }),
+  load: (slice, signal) => read("/conversations", { ...slice, q: words() }, signal),
   row,
 });
 byId("conversations-list").append(listing.element);

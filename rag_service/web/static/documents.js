@@ -28,8 +28,8 @@ let refreshing = 0;
 const listing = new Listing({
   label: t("documents_list"),
   empty: () => isChosen() ? t("documents_not_found") : t(corpora.length > 1 && isWritable(user, corpus) ? "documents_none_own" : "documents_none"),
-  load: async (slice) =>
-    corpus.id === null ? { items: [], total: 0 } : read(`/corpora/${corpus.id}/documents`, { ...slice, ...choice() }),
+  load: async (slice, signal) =>
+    corpus.id === null ? { items: [], total: 0 } : read(`/corpora/${corpus.id}/documents`, { ...slice, ...choice() }, signal),
   row,
   onSelect: showSelection,
 });
