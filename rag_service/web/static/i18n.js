@@ -18,7 +18,7 @@ export function t(key, values = {}) {
 }
 
 /** Sentences of the service that stand in answers, in all languages; `{names}` stands for any names. */
-export const { notes } = strings;
+export const notes = strings["notes"];
 
 export const knows = (key) => key in strings;
 
