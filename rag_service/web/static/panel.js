@@ -109,8 +109,10 @@ class SourcePanel {
     this._newest.end();
     document.body.classList.remove("has-panel");
     this._opener?.removeAttribute("aria-expanded");
-    // The badge is made anew when its answer grows; the question box is the next best place to go on.
-    quietly(() => (this._opener?.isConnected ? this._opener : byId("question")).focus());
+    // The badge is made anew when its answer grows, a list when it is fetched; the next best place to go on is the question
+    // box, or the heading of what is shown.
+    const places = [this._opener, byId("question"), document.querySelector(".view:not([hidden]) h1")];
+    quietly(() => places.find((one) => one?.isConnected && one.checkVisibility())?.focus());
     this._opener = null;
   }
 }
