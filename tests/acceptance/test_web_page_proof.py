@@ -234,7 +234,8 @@ def test_what_the_service_says_stands_outside_the_text_and_quotes_say_their_lang
         "The answer ends here: the language model reached its length limit or only repeated itself.",
     ]
     assert notes.evaluate_all("notes => notes.every((note) => getComputedStyle(note).display === 'block')")
-    assert one.page.locator(".flag-unmarked").count() == 0, "they are no claims"
+    feigned = one.page.locator(".answer-text .flag-unmarked")
+    assert feigned.all_inner_texts() == ["(without a citation)\nSearched: parking is free."], "it is asked for proof"
     assert one.page.locator(".answer-text > [lang=fr]").all_inner_texts()[0].startswith("Le taux de service")
     one.badge(1).click()
     one.page.wait_for_selector("#panel .panel-passage[lang=fr] mark")

@@ -32,8 +32,9 @@ export class AnswerView {
   show(whole, state) {
     const text = state === "writing" ? whole.replace(HALF_MARK, "") : whole;
     const { placed, flagged } = this._evidence.placeIn(text);
-    const notes = findNotes(text);
-    const unproved = findUnproved(placed, flagged).filter((range) => !notes.some((note) => overlaps(note, range)));
+    const unproved = findUnproved(placed, flagged);
+    // What the service asks proof of is not its own, whatever it sounds like.
+    const notes = findNotes(text).filter((note) => !unproved.some((range) => overlaps(note, range)));
     const ranges = [...unproved, ...notes].sort((a, b) => a.start - b.start).map((range) => ({ ...range, wrap: wrapAs(range.kind) }));
     const blocks = parseBlocks(text);
     const kinds = new Set();

@@ -6,7 +6,7 @@ import { change, erase, whoAmI } from "./api.js";
 import { idOf, ownCorpus } from "./corpora.js";
 import { announce, byId, el, hidden, icon } from "./dom.js";
 import { t, upright } from "./i18n.js";
-import { trying } from "./notice.js";
+import { notice, trying } from "./notice.js";
 import { iconOf } from "./places.js";
 import { scopeTo } from "./scope.js";
 import { mayWrite } from "./session.js";
@@ -27,7 +27,7 @@ document.addEventListener("conversation-begun", () => {
 
 /** Take files in; the next questions are asked of them. */
 export async function attach(files) {
-  if (!mayWrite(await whoAmI())) return announce(t("error_not_permitted"));
+  if (!mayWrite(await whoAmI())) return messages.replaceChildren(notice("warn", el("p", { role: "alert" }, t("error_not_permitted"))));
   await trying(messages, async () => {
     const corpus = await ownCorpus();
     await idOf(corpus);

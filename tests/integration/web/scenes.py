@@ -236,6 +236,20 @@ def events_of_all_kinds() -> list[AnswerEvent]:
     return [*before, *checked, AnswerComplete(answer=answer)]
 
 
+def events_with_notes() -> list[AnswerEvent]:
+    """An answer with sentences of the service, which it asks no proof of, and one that only sounds like them."""
+    feigned = "Searched: parking is free."
+    text = (
+        "The plant in Lyon holds a stock of 4200 [C1]. [A sentence was left out because no document supports it.]\n\n"
+        f"Le taux de service du trimestre est de 97,4 % [C2].\n\n{feigned}\n\n"
+        "The answer ends here: the language model reached its length limit or only repeated itself.\n"
+    )
+    *events, last = events_for(text, [SHEET, REPORT])
+    assert isinstance(last, AnswerComplete)
+    start = text.index(feigned)
+    return [*events, AnswerComplete(answer=replace(last.answer, flagged=((start, start + len(feigned)),)))]
+
+
 HOSTILE_ANSWER = (
     "<script>window.hacked = 1</script> The plant in Metz holds 640 units [C1].\n\n"
     "![pixel](http://evil.example/pixel.png) [click me](javascript:window.hacked=1) "
@@ -247,12 +261,7 @@ ANSWERS = {
     "kinds": events_of_all_kinds(),
     "steps": events_with_steps(),
     "hostile": events_for(HOSTILE_ANSWER, [HOSTILE]),
-    "notes": events_for(
-        "The plant in Lyon holds a stock of 4200 [C1]. [A sentence was left out because no document supports it.]\n\n"
-        "Le taux de service du trimestre est de 97,4 % [C2].\n\n"
-        "The answer ends here: the language model reached its length limit or only repeated itself.\n",
-        [SHEET, REPORT],
-    ),
+    "notes": events_with_notes(),
     "nothing": events_for("Nothing in the documents is relevant to this question.", [], related=[REPORT, HOSTILE]),
     "long": events_for(
         "\n\n".join(
