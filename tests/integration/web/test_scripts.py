@@ -120,7 +120,8 @@ def test_offsets_count_characters_not_units(visit: Open) -> None:
 
 def test_quotes_after_the_first_are_folded(visit: Open) -> None:
     folded = """({ AnswerView }, open) => {
-        const evidence = { placeIn: () => ({ placed: [], flagged: [] }), nameOf: () => "a.pdf", languageOf: () => null };
+        const placeIn = () => ({ placed: [], flagged: [] });
+        const evidence = { placeIn, nameOf: () => "a.pdf", languageOf: () => null };
         const view = new AnswerView(evidence, () => {});
         view.show("No citation.\\n\\nOne. [C1]\\n\\nTwo. [C2]\\n\\nThree. [C3]", "final");
         view.fold(open);
