@@ -1,4 +1,4 @@
-"""Example questions over one's own documents: their FAQ entries, and questions made from their headings.
+"""Example questions over one's own documents, and what to ask next: FAQ entries, and questions made from headings.
 
 Only documents that the asker may read are looked at, in a transaction of theirs. Documents that come with the service
 have examples of their own on the page, and are left out.
@@ -9,15 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rag_service.answering.guards.injection import find_injections
-from rag_service.domain import read_spans
+from rag_service.domain import Answer, read_spans
 from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
 from rag_service.language.words import fold, words
-from rag_service.store.database import Connection
+
+if TYPE_CHECKING:  # loads the database's packages
+    from rag_service.store.database import Connection
 
 MAX_EXAMPLES = 4
+MAX_FOLLOW_UPS = 3
 _DOCUMENTS = 24  # the newest, of which examples are made
 _CHUNKS = 3  # the first of each document
 _HEADING_WORDS = range(1, 9)
@@ -69,6 +73,24 @@ async def find_examples(
         made = [Example(question=one, document_id=document_id, file_name=file_name) for one in asked]
         by_document.setdefault(document_id, []).extend(made)
     return _take_turns(list(by_document.values()))
+
+
+def find_follow_ups(answer: Answer) -> list[str]:
+    """Up to `MAX_FOLLOW_UPS` questions about sections that were found and not cited, in the answer's language."""
+    cited = {citation.chunk_id for citation in answer.citations}
+    told = {
+        fold(citation.location.headings[-1])
+        for citation in answer.citations
+        if citation.location and citation.location.headings
+    }
+    found: dict[str, None] = {}
+    for hit in answer.sources:
+        if hit.chunk.id not in cited:
+            document = hit.chunk.document
+            headings = [span.location.headings for span in hit.chunk.spans if span.location.headings]
+            new = [path for path in headings if fold(path[-1]) not in told]
+            found |= dict.fromkeys(_from_headings(new, document.file_name, document.title, answer.language))
+    return [question for question in found if fold(question) != fold(answer.question)][:MAX_FOLLOW_UPS]
 
 
 def _find_questions(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, wire_events
 from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.queries import find_unstorable, read_query
+from rag_service.api.http.queries import find_homeless, find_unstorable, read_query
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import reply_with_answer, unless_gone
@@ -94,7 +94,8 @@ async def _reply(
 
 def _read_turns(body: AnswerRequest) -> tuple[Turn, ...]:
     """What was said before the question, as the request tells it. Raises InvalidRequestError."""
-    if wrong := list(find_unstorable({"messages": [message.content for message in body.messages]})):
+    wrong = list(find_unstorable({"messages": [message.content for message in body.messages]}))
+    if wrong := wrong + find_homeless(body.replaces, body.conversation_id):
         raise InvalidRequestError(wrong)
     return tuple(Turn(role=message.role, content=message.content) for message in body.messages)
 
@@ -114,7 +115,8 @@ async def _answer_and_keep(
 
     caller = make_caller(request, identity)
     if body.conversation_id is not None:
-        said = await caller.run(read_history, body.conversation_id)
+        said = await caller.run(read_history, body.conversation_id, body.replaces)
         query.turns = query.turns or said
     question = body.query.strip()
-    return keep_answers(wire_events(services.answer(query, "answer")), caller, question, body.conversation_id)
+    events = wire_events(services.answer(query, "answer"))
+    return keep_answers(events, caller, question, body.conversation_id, replaces=body.replaces)

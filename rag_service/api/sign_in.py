@@ -44,7 +44,9 @@ class PasswordSignIn(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
 
 class AcceptedInvitation(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    invitation: Annotated[str, Meta(max_length=MAX_CHARS, description="The part of the link after `#invitation=`.")]
+    invitation: Annotated[
+        str, Meta(max_length=MAX_CHARS, description="The part of the link between `#invitation=` and `&`.")
+    ]
     password: Annotated[str, Meta(min_length=MIN_CHARS, max_length=MAX_CHARS)]
 
 

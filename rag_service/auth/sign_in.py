@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 from uuid import UUID
 
 import structlog
@@ -24,6 +25,7 @@ from rag_service.store.accounts.sessions import (
     read_account,
     refuse_subject,
 )
+from rag_service.store.accounts.users import read_user
 from rag_service.store.database import Connection, Database
 
 if TYPE_CHECKING:
@@ -49,13 +51,14 @@ class NoPasswordsError(ConflictError):
 async def make_invitation(connection: Connection, settings: Settings, user_id: UUID) -> str:
     """A link with which a user chooses a password; for administrators.
 
-    The token stands behind `#`, which browsers do not send: it reaches no log of a server. Raises NoPasswordsError
+    Token and name stand behind `#`, which browsers do not send: they reach no log of a server. Raises NoPasswordsError
     where users do not sign in with passwords.
     """
     if settings.sign_in.way != "password":
         raise NoPasswordsError("Sign-in with passwords is not enabled.")
     token = await invite_user(connection, user_id, lifetime=_INVITATION_LIFETIME)
-    return f"{settings.sign_in.public_url}/#invitation={token}"
+    name = quote((await read_user(connection, user_id)).name, safe="")
+    return f"{settings.sign_in.public_url}/#invitation={token}&name={name}"
 
 
 class SignIn:

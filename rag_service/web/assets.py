@@ -14,7 +14,7 @@ VENDOR = Path(__file__).parent / "vendor"  # pdf.js as its authors built it; fet
 PDF_WORKER = "pdf.worker.min.mjs"
 _MEDIA_TYPES = {
     ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
-    ".wasm": "application/wasm",
+    ".wasm": "application/wasm", ".png": "image/png", ".webmanifest": "application/manifest+json",
 }  # fmt: skip
 _ENTRY = "main.js"
 _IMPORT = re.compile(r'^(?:import|\} from|export)\b[^"\n]*"\./([\w.]+)";', re.MULTILINE)  # static ones: import() waits

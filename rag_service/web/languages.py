@@ -11,6 +11,10 @@ from typing import Any
 from rag_service.indices import load_yaml, shipped_folder
 
 _DEFAULT = "en"
+_NOTES = (
+    "not_mentioned", "no_such_file", "similar_files", "searched_files", "nothing_in_files", "doubtful", "model_failed",
+    "unfinished", "withheld",
+)  # fmt: skip
 _FOLDER = Path(__file__).parent / "strings"
 
 
@@ -18,7 +22,8 @@ _FOLDER = Path(__file__).parent / "strings"
 def load_strings() -> Mapping[str, Mapping[str, Any]]:
     """Texts by language: its own `name`, `page` for the templates, `client` for the scripts.
 
-    The scripts also get the sentences of the reasons for a decision, which are the service's own.
+    The scripts also get the sentences of the reasons for a decision, and in all languages those that the service writes
+    into answers (`notes`).
     """
     strings = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(_FOLDER.glob("*.json"))}
     messages = load_yaml((shipped_folder("prompts") / "messages.yaml").read_text(encoding="utf-8"))
@@ -26,6 +31,9 @@ def load_strings() -> Mapping[str, Mapping[str, Any]]:
         if key.startswith("reason_"):
             for code, texts in strings.items():
                 texts["client"][key] = by_language[code]
+    notes = [words for key in _NOTES for words in messages[key].values()]
+    for texts in strings.values():
+        texts["client"]["notes"] = notes
     return strings
 
 

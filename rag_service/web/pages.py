@@ -32,7 +32,7 @@ _YEAR = 365 * 24 * 3600
 # that a slip in a script cannot turn an answer into HTML. The one policy knows the address of one worker.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types pdf-worker"
 )
 # Of the worker that reads PDFs, which has no page: its image decoders are WebAssembly.

@@ -18,10 +18,10 @@ def documents(one: Visit) -> None:
 def add(one: Visit, *files: Any) -> None:
     """Upload and wait until all are indexed."""
     documents(one)
+    done = one.page.locator("#uploads-done .upload")
+    last = done.count() + len(files) - 1
     one.page.set_input_files("#files", list(files))
-    one.page.wait_for_selector(f".upload:nth-child({len(files)})")
-    for number in range(len(files)):
-        one.page.wait_for_selector(f".upload:nth-child({number + 1})[data-state=done]")
+    done.nth(last).wait_for(state="attached")
 
 
 def manage(one: Visit, name: str) -> None:

@@ -172,6 +172,18 @@ def test_agent_answers_from_its_corpora_follows_up_and_says_when_it_does_not(
     assert two.client.get("/api/v1/conversations").json()["total"] == 2
 
 
+def test_what_is_offered_to_be_asked_next_is_answered(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("nell"))
+    other = "# Benefits\n\n## Vacation pay\n\nEmployees receive a vacation pay of 400 euros in June.\n"
+    add(one, upload_of("leave.md", NOTE), upload_of("benefits.md", other))
+    ask(one, "How many days of vacation do employees receive?")
+    one.page.get_by_role("button", name="What does benefits.md say about “Vacation pay”?").click()
+    one.page.wait_for_selector(".turn:nth-child(2) .why")
+    last = one.page.locator(".turn").last
+    assert "400 euros" in last.locator(".answer-text").inner_text()
+    assert "Quoted from the documents" in last.locator(".decision").inner_text()
+
+
 # -- feedback
 
 

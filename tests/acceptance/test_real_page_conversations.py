@@ -103,8 +103,8 @@ def test_conversation_that_another_tab_deletes_is_told_and_the_next_question_is_
     one.page.fill("#question", VACATION)
     one.page.press("#question", "Enter")
     one.page.wait_for_selector(".turn:last-child .notice-error >> text=no longer exists")
-    one.page.click(".turn:last-child >> text=Ask again")
-    one.page.wait_for_selector(".turn:nth-child(3) .why")
+    one.page.click(".turn:last-child .notice >> text=Ask again")
+    one.page.wait_for_selector(".turn:nth-child(2) .why")
     assert one.client.get("/api/v1/conversations").json()["total"] == 1
     one.client.delete(f"/api/v1/conversations/{address(one).removeprefix('#ask/')}").raise_for_status()
     one.page.reload()
@@ -229,6 +229,12 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
 
     row(one, "Holidays").get_by_role("link").click()
     one.page.wait_for_selector(".turn")
+    one.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    one.page.click("#export-conversation")
+    one.page.select_option(".dialog select", "copy")
+    one.page.click(".dialog button[type=submit]")
+    one.page.wait_for_selector("#status >> text=Copied", state="attached")
+    assert one.page.evaluate("navigator.clipboard.readText()") == exports["md"]
     history(one)
     press(one, "Holidays", "Delete")
     one.page.click(".dialog button[type=submit]")
@@ -242,20 +248,50 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
     assert "You have no conversations yet" in two.page.locator("#conversations-list").inner_text()
 
 
-def test_arrow_recalls_the_last_question_and_edit_puts_one_into_the_box(
+def test_edited_question_and_answer_asked_again_take_the_place_of_what_was_there(
     enter: SignIn, real_service: RealService
 ) -> None:
     one = enter(real_service.add_person("di"))
-    for question in ("first", "second"):
+    add(one, upload_of("leave.md", NOTE))
+    for question in (VACATION, "second", "third"):
         ask(one, question)
+    kept = address(one).removeprefix("#ask/")
+
+    def stored() -> list[str]:
+        messages = one.client.get(f"/api/v1/conversations/{kept}/messages").raise_for_status().json()["items"]
+        return [message["content"] for message in messages if message["role"] == "user"]
+
     one.page.press("#question", "ArrowUp")
-    assert one.page.input_value("#question") == "second"
+    assert one.page.input_value("#question") == "third"
     one.page.fill("#question", "")
-    one.page.locator(".turn").first.get_by_role("button", name="Edit question").click()
-    one.page.keyboard.type(" in other words")
+    second = one.page.locator(".turn").nth(1)
+    second.get_by_role("button", name="Edit question").click()
+    one.page.wait_for_selector(".editing textarea:focus")
+    one.page.keyboard.press("Escape")
+    one.page.wait_for_selector(".editing", state="detached")
+    assert second.get_by_role("button", name="Edit question").evaluate("one => one === document.activeElement")
     one.page.keyboard.press("Enter")
-    one.page.wait_for_selector(".turn:nth-child(3) .answer-foot")
-    assert questions(one)[-1] == "first in other words"
+    one.page.fill(".editing textarea", "second in other words")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(".turn:nth-child(2):has-text('in other words') .why")
+    assert questions(one) == stored() == [VACATION, "second in other words"]
+    one.page.locator(".turn").first.get_by_role("button", name="Ask again").click()
+    one.page.wait_for_selector(".turn:nth-child(2)", state="detached")
+    one.page.wait_for_selector(".turn:only-child .badge")
+    one.page.reload()
+    one.page.wait_for_selector(".turn:only-child .badge")
+    assert (questions(one), stored(), address(one)) == ([VACATION], [VACATION], f"#ask/{kept}")
+    one.page.get_by_role("button", name="Edit question").click()
+    one.page.fill(".editing textarea", "Holidays?")
+    one.page.route("**/answer/stream", lambda route: route.abort())
+    one.page.click(".editing [type=submit]")
+    one.page.wait_for_selector(".turn .notice-error")
+    assert stored() == [VACATION], "what is there stays until there is an answer"
+    one.page.unroute("**/answer/stream")
+    one.page.get_by_role("button", name="Ask again").click()
+    one.page.wait_for_selector(".turn:only-child .why")
+    assert stored() == ["Holidays?"]
+    assert one.client.get(f"/api/v1/conversations/{kept}").json()["title"] == "Holidays?"
 
 
 @pytest.mark.slow

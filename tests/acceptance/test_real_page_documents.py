@@ -31,8 +31,8 @@ def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealServi
     one = enter(real_service.add_person(f"carla-{size[0]}"), size=size)
     documents(one)
     one.page.set_input_files("#files", [upload_of("report.pdf", REPORT), upload_of("stocks.xlsx", WORKBOOK)])
-    for number, name in ((1, "report.pdf"), (2, "stocks.xlsx")):
-        one.page.wait_for_selector(f".upload:nth-child({number})[data-state=done] >> text={name}")
+    for name in ("report.pdf", "stocks.xlsx"):
+        one.page.wait_for_selector(f".upload[data-state=done] >> text={name}")
     one.page.locator("#documents-list .row").nth(1).wait_for()
     row(one, "stocks.xlsx").filter(has_text="passage").wait_for()
     questions = {
@@ -85,6 +85,7 @@ def test_a_document_opens_from_its_name_is_searched_and_leads_back(
 ) -> None:
     one = enter(real_service.add_person(f"dora-{size[0]}"), size=size, bypass_csp=True)  # for axe
     add(one, upload_of("report.pdf", REPORT), upload_of("stocks.xlsx", WORKBOOK))
+    row(one, "stocks.xlsx").filter(has_text="passage").wait_for()  # the list is fetched once more
     name = row(one, "report.pdf").get_by_role("button", name="report.pdf", exact=True)
     name.click()
     one.page.wait_for_selector("#panel .pdf-where:has-text('Page 1 of 3')")
@@ -216,25 +217,56 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     one.page.set_input_files(
         "#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish"), large, upload_of("fine.md", NOTE)]
     )
-    one.page.wait_for_selector(".upload:nth-child(1)[data-state=failed]")
-    one.page.wait_for_selector(".upload:nth-child(3)[data-state=done]")
     one.page.wait_for_selector("#status >> text=1 file done, 2 failed", state="attached")
-    assert "the end of the PDF is missing" in one.page.locator(".upload").nth(0).inner_text()
-    assert "the limit is 1 MB" in one.page.locator(".upload").nth(1).inner_text()
+    failed = one.page.locator("#uploads .upload[data-state=failed]")
+    assert "the end of the PDF is missing" in failed.filter(has_text="broken.pdf").inner_text()
+    assert "the limit is 1 MB" in failed.filter(has_text="large.csv").inner_text()
+    assert one.page.locator("#uploads-count").inner_text() == "1 of 3, 2 failed"
     one.page.wait_for_selector("#documents-list .row .chip-bad")
     assert "the end of the PDF is missing" in row(one, "broken.pdf").inner_text()
     assert one.page.get_by_role("button", name="Try again").count() == 0, "they would be refused again"
     one.page.route("**/documents", lambda route: route.abort())
     one.page.set_input_files("#files", [upload_of("later.md", f"{NOTE} Later.")])
-    one.page.wait_for_selector(".upload:nth-child(4)[data-state=failed] >> text=cannot be reached")
+    one.page.wait_for_selector(".upload[data-state=failed] >> text=cannot be reached")
     one.page.unroute("**/documents")
-    one.page.locator(".upload").nth(3).get_by_role("button", name="Try again").click()
-    one.page.wait_for_selector(".upload:nth-child(4)[data-state=done]")
+    one.page.locator("#uploads .upload").first.get_by_role("button", name="Try again").click()
+    one.page.wait_for_selector("#uploads-done .upload >> text=later.md")
     french = enter(real_service.add_person("emile"), locale="fr-FR")
     documents(french)
     french.page.set_input_files("#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish")])
     french.page.wait_for_selector("#documents-list .row-fault >> text=Le fichier ne peut pas être lu.")
     assert french.page.locator("#documents-list .row-fault [lang=en]").count() == 1
+
+
+def test_many_uploads_are_told_in_sum_on_every_view_and_leave_the_list_in_sight(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("max"))
+    documents(one)
+    held: list[Any] = []
+    one.page.route(
+        "**/documents",
+        lambda route: (
+            held.append(route)
+            if "late" in (route.request.post_data_buffer or b"").decode(errors="ignore")
+            else route.continue_()
+        ),
+    )
+    files = [upload_of(f"note {n}.md", f"{NOTE} Note {n}.") for n in range(7)]
+    one.page.set_input_files(
+        "#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish"), *files, upload_of("late.md", NOTE)]
+    )
+    one.page.wait_for_selector("#uploads-count:text-is('7 of 9, 1 failed')")
+    assert "broken.pdf" in one.page.locator("#uploads .upload").first.inner_text(), "what failed is on top"
+    assert not one.page.locator("#uploads-done .upload").first.is_visible(), "what is done is collapsed"
+    list_top = one.page.locator("#documents-list .row").first.bounding_box()
+    assert list_top and list_top["y"] < 1.5 * WIDE[1]
+    one.page.click("nav a[data-to=conversations]")
+    assert one.page.locator("nav a[data-to=documents]").inner_text().split() == ["Documents", "89%"]
+    held[0].continue_()
+    one.page.wait_for_selector("#uploads-progress", state="hidden")
+    one.page.click("nav a[data-to=documents]")
+    assert one.page.locator("#uploads-count").inner_text() == "8 of 9, 1 failed"
 
 
 def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, real_service: RealService) -> None:
@@ -251,7 +283,7 @@ def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, rea
     with one.page.expect_file_chooser() as chooser:
         press(one, "leave.md", "Replace with a new version")
     chooser.value.set_files([upload_of("another name.md", NOTE.replace("25", "31"))])
-    one.page.wait_for_selector(".upload:nth-child(2)[data-state=done] >> text=leave.md")
+    one.page.locator("#uploads-done .upload", has_text="leave.md").nth(1).wait_for()
     one.page.wait_for_timeout(600)
     assert one.page.locator("#documents-list .row").count() == 1
     assert "until" in row(one, "leave.md").inner_text(), "its lifetime goes on"
@@ -346,16 +378,60 @@ def test_two_tabs_change_the_same_document(enter: SignIn, real_service: RealServ
     assert two.page.locator("#documents-list .row").count() == 0
 
 
+GIVE = """([how, name, text]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([text], name));
+    const options = { bubbles: true, cancelable: true };
+    const target = document.querySelector(how === "paste" ? "#question" : "body");
+    if (how === "paste") target.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, ...options }));
+    for (const type of how === "drop" ? ["dragover", "drop"] : []) {
+        target.dispatchEvent(new DragEvent(type, { dataTransfer: data, ...options }));
+    }
+}"""
+
+
+def test_pasted_and_dropped_files_come_with_the_question_and_are_deleted_unless_they_are_kept(
+    enter: SignIn, real_service: RealService
+) -> None:
+    ali = real_service.add_person("ali")
+    one = enter(ali)
+    add(one, upload_of("notes.txt", "The bridge of Ravel is 80 metres long."))
+    one.page.click("nav a[data-to=ask]")
+    one.page.evaluate(GIVE, ["paste", "notes.txt", "The bridge of Ravel is 95 metres long."])
+    one.page.fill("#question", "How long is the bridge of Ravel?")
+    one.page.press("#question", "Enter")  # waits until the file is read
+    one.page.wait_for_selector(".turn .why")
+    last = one.page.locator(".turn").last
+    assert "95 metres" in last.locator(".answer-text").inner_text() and "80 metres" not in last.inner_text()
+    assert "Searched in: notes.txt" in last.inner_text()
+    one.page.evaluate(GIVE, ["drop", "more.txt", "The tower of Ravel is 30 metres high."])
+    one.page.wait_for_selector("#scope:has-text('notes.txt, more.txt')")
+    one.page.reload()
+    one.page.get_by_label("Keep more.txt").check()
+    one.page.wait_for_selector(".attached-file:has-text('more.txt'):has-text('kept in your documents')")
+
+    def lifetimes() -> dict[str, bool]:
+        corpus = one.client.get("/api/v1/corpora").json()["items"][0]["id"]
+        items = one.client.get(f"/api/v1/corpora/{corpus}/documents").json()["items"]
+        return {item["name"].rpartition("T")[0] + "/" + item["fileName"]: item["expiresAt"] is None for item in items}
+
+    assert len(lifetimes()) == 3 and lifetimes()["/notes.txt"], "the one of the same name is still there"
+    assert [kept for name, kept in lifetimes().items() if name.startswith("questions/")] == [True, False]
+    one.page.get_by_role("button", name="Remove the file: notes.txt").click()
+    one.page.wait_for_selector("#scope .scope-words:text-is('more.txt')")
+    assert len(lifetimes()) == 2
+    one.page.click("#new-conversation")
+    one.page.wait_for_selector("#scope:has-text('All documents')")
+    assert one.page.locator(".attached-file").count() == 0
+    one.page.evaluate(GIVE, ["paste", "picture.xyz", "\0"])
+    one.page.wait_for_selector("#attached .upload[data-state=failed] >> text=cannot be read")
+
+
 def test_dropped_file_is_uploaded_from_anywhere(enter: SignIn, real_service: RealService) -> None:
     one = enter(real_service.add_person("gil"))
-    one.page.evaluate(
-        """() => {
-            const data = new DataTransfer();
-            data.items.add(new File(["Hello from the drop."], "dropped.txt"));
-            const options = { dataTransfer: data, bubbles: true, cancelable: true };
-            for (const type of ["dragover", "drop"]) document.body.dispatchEvent(new DragEvent(type, options));
-        }"""
-    )
+    one.page.click("nav a[data-to=conversations]")
+    one.page.wait_for_selector("#conversations-title:focus")
+    one.page.evaluate(GIVE, ["drop", "dropped.txt", "Hello from the drop."])
     one.page.wait_for_selector(".upload[data-state=done] >> text=dropped.txt")
     assert one.page.url.endswith("#documents")
     assert "Hello from the drop." in ask(one, "What comes from the drop?")

@@ -67,6 +67,18 @@ def test_axe_finds_nothing_serious_on_any_view(enter: SignIn, real_service: Real
     one.page.locator(".thumbs button").last.click()
     one.page.wait_for_selector(".feedback-form")
     check("feedback form")
+    one.page.get_by_role("button", name="Modifier la question").click()
+    check("edited question")
+    one.page.keyboard.press("Escape")
+    one.page.set_input_files("#attach", upload_of("note.txt", NOTE))
+    one.page.wait_for_selector(".attached-file")
+    check("file with the question")
+    one.page.get_by_role("button", name="Retirer le fichier: note.txt").click()
+    one.page.wait_for_selector(".attached-file", state="detached")
+    one.page.evaluate("document.activeElement.blur()")
+    one.page.keyboard.press("?")
+    check("keys")
+    one.page.keyboard.press("Escape")
     for question, original in (
         (RATE, "canvas"),
         ("What is the stock of Gasket kit?", ".grid"),

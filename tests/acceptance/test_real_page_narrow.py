@@ -1,4 +1,4 @@
-"""At 390 pixels no view is wider than the window, whatever names and documents hold."""
+"""At 320 pixels no view is wider than the window, whatever names and documents hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.acceptance.page_actions import add, ask, manage
-from tests.integration.web.browser import PHONE, browser
+from tests.integration.web.browser import NARROWEST, browser
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 
@@ -33,7 +33,7 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
     enter: SignIn, real_service: RealService, locale: str
 ) -> None:
     mark = locale[:2]
-    one = enter(real_service.admin, size=PHONE, locale=locale)
+    one = enter(real_service.admin, size=NARROWEST, locale=locale)
     wide: list[tuple[str, object]] = []
 
     def check(where: str) -> None:

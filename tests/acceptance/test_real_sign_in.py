@@ -209,8 +209,13 @@ def test_invited_user_chooses_a_password_and_is_told_what_is_wrong(visits: Any, 
         boss.page.click("text=New user")
         fill(boss, Name="gil")
         link = boss.page.locator("input.secret").input_value()
-        gil = visits(service, link.removeprefix(f"{service.url}/"))
+        gil = visits(service, link.removeprefix(f"{service.url}/"), bypass_csp=True)
         assert "invitation" not in gil.page.url
+        assert gil.page.locator("#sign-in-title").inner_text() == "Choose a password"
+        assert "for gil" in gil.page.locator("#sign-in").inner_text()
+        assert "No account yet" not in gil.page.locator("#sign-in").inner_text()
+        assert gil.page.input_value("#account-name") == "gil", "for password managers"
+        assert axe is None or serious_findings(gil.page, axe) == []
         gil.page.fill("#password", "a long enough one")
         gil.page.press("#password", "Enter")
         gil.page.wait_for_selector("#user-name:has-text('gil')")
@@ -224,6 +229,7 @@ def test_invited_user_chooses_a_password_and_is_told_what_is_wrong(visits: Any, 
             gil.page.fill("#password", password)
             gil.page.press("#password", "Enter")
             gil.page.wait_for_selector(then)
+            assert password != "wrong" or gil.page.evaluate("document.activeElement.id") == "password"
         late = visits(service, link.removeprefix(f"{service.url}/"), locale="fr-FR")
         late.page.fill("#password", "another long enough")
         late.page.press("#password", "Enter")

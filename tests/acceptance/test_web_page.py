@@ -79,8 +79,14 @@ def test_answer_is_copied_with_its_sources(visit: Open) -> None:
     one.page.wait_for_selector("text=Copied")
     copied = one.page.evaluate("navigator.clipboard.readText()")
     assert "holds a stock of **4200** [C1]" in copied
-    assert "[C1] production.xlsx, sheet Stocks, cell B11 (reworded)" in copied
-    assert "Checked against the documents" in copied and "[C3] guide.md (not found)" in copied, "refuted is told, too"
+    assert copied.startswith("## stock\n\n")
+    assert "- \\[C1\\] production.xlsx, sheet Stocks, cell B11 “" in copied and "” (reworded)\n- " in copied
+    assert "**Checked against the documents**" in copied
+    assert "- \\[C3\\] guide.md (not found)" in copied, "refuted is told, too"
+    assert "- “The board reviews all of this twice a year in Geneva.” (without a citation)" in copied
+    with one.page.expect_download() as saved:
+        one.page.get_by_role("button", name="Save the answer as a file").click()
+    assert (saved.value.suggested_filename, saved.value.path().read_text()) == ("stock.md", copied)
 
 
 def test_keys_lead_to_the_question_and_stop_the_answer(visit: Open) -> None:
@@ -93,3 +99,30 @@ def test_keys_lead_to_the_question_and_stop_the_answer(visit: Open) -> None:
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector(".notice-info")
     assert one.page.locator("#send").is_visible()
+
+
+def test_keys_go_from_citation_to_citation_and_are_listed(visit: Open) -> None:
+    one = visit()
+    one.ask("stock")
+    marks = "[...document.querySelectorAll('.badge')].findIndex((one) => one.matches(':focus, [aria-expanded=true]'))"
+    one.page.evaluate("document.activeElement.blur()")
+    for key, place in (("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", 0)):
+        one.page.keyboard.press(f"Alt+{key}")
+        assert one.page.evaluate(marks) == place
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector("#panel-title:has-text('production.xlsx')")
+    one.page.keyboard.press("Alt+ArrowDown")
+    one.page.wait_for_selector("#panel-title:has-text('rapport.pdf')")
+    assert one.page.evaluate(marks) == 1
+    one.page.keyboard.press("Escape")
+    one.page.keyboard.press("?")
+    assert "Next citation" in one.page.locator(".dialog").inner_text()
+
+
+def test_sections_that_were_found_and_not_cited_are_asked_next(visit: Open) -> None:
+    one = visit()
+    one.ask("steps")
+    asked = one.page.get_by_role("button", name="What does guide.md say about “Requirements”?")
+    asked.click()
+    one.page.wait_for_selector(".turn:nth-child(2) .why")
+    assert not asked.is_visible(), "they are offered below the latest answer"

@@ -50,6 +50,13 @@ def test_where_height_is_scarce_nothing_stands_over_the_text(visit: Open, size: 
             .reduce((sum, one) => sum + one.getBoundingClientRect().height, 0)"""
     )
     assert fixed <= 0.4 * size[1]
+    one.badge(1).click()
+    one.page.wait_for_selector(MARKED)
+    one.page.evaluate("document.querySelectorAll('.panel, .panel-body').forEach((one) => (one.scrollTop = 300))")
+    head, close = (one.page.locator(f"#panel .panel-head{part}").bounding_box() for part in ("", " button"))
+    assert head and close and close["y"] >= 0 and head["y"] + head["height"] <= 0.4 * size[1]
+    at = "(box) => document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).closest('button')?.title"
+    assert one.page.evaluate(at, close) == "Close the source"
 
 
 def test_dark_follows_the_system_and_the_switch_is_remembered(visit: Open) -> None:
@@ -63,6 +70,52 @@ def test_dark_follows_the_system_and_the_switch_is_remembered(visit: Open) -> No
     one.page.reload()
     assert one.page.evaluate(background) == light
     assert one.page.locator("html").get_attribute("data-theme") == "light"
+
+
+def test_page_is_installable_and_colours_the_bars_around_it(visit: Open) -> None:
+    one = visit(color_scheme="dark")
+    session = one.page.context.new_cdp_session(one.page)
+    assert session.send("Page.getInstallabilityErrors")["installabilityErrors"] == []
+    manifest = session.send("Page.getAppManifest")
+    assert manifest["errors"] == [] and manifest["url"].endswith("manifest.webmanifest")
+    colour = "document.querySelector('meta[name=theme-color]').content"
+    assert one.page.evaluate(f"{colour} === getComputedStyle(document.body).backgroundColor")
+    dark = one.page.evaluate(colour)
+    one.page.click("#theme")
+    assert one.page.evaluate(colour) != dark
+
+
+NOTIFICATIONS = """() => {
+    window.told = [];
+    window.Notification = class extends EventTarget {
+        static permission = "default";
+        static requestPermission = async () => (window.Notification.permission = window.answer);
+        constructor(title, { body }) { super(); window.told.push(body); }
+    };
+    Object.defineProperty(document, "visibilityState", { get: () => "hidden" });
+    const now = Date.now;
+    let passed = 0;
+    Date.now = () => now() + (passed += 60_000);
+}"""
+
+
+def test_long_work_is_notified_only_where_that_is_switched_on_and_allowed(visit: Open) -> None:
+    one = visit()
+    one.page.evaluate(NOTIFICATIONS)
+    one.ask("stock")
+    one.page.evaluate("answer = 'denied'")
+    one.page.click("#notify")
+    one.page.wait_for_selector("#service-notice >> text=does not allow notifications")
+    assert one.page.get_attribute("#notify", "aria-pressed") == "false"
+    one.page.evaluate("answer = 'granted'")
+    one.page.click("#notify")
+    one.page.wait_for_selector("#notify[aria-pressed=true]")
+    one.ask("stock again")
+    one.page.wait_for_function("told.length")
+    assert one.page.evaluate("told") == ["Your answer is ready: stock again"]
+    one.page.click("#notify")
+    one.ask("stock once more")
+    assert one.page.evaluate("told.length") == 1
 
 
 def test_keyboard_alone_is_enough(visit: Open) -> None:

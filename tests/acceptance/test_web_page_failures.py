@@ -72,7 +72,7 @@ def test_session_that_ends_while_an_answer_streams_asks_for_a_sign_in_and_loses_
     if breaks:
         assert "incomplete" in one.page.locator(".turn [role=alert]").inner_text()
         one.page.click("text=Ask again")
-        one.page.wait_for_selector(".turn:nth-child(2) .why")
+        one.page.wait_for_selector(".turn:only-child .why")
 
 
 def test_stream_that_ends_early_keeps_the_partial_answer_and_says_so(visit: Open) -> None:

@@ -223,3 +223,40 @@ def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector("#panel", state="hidden")
     assert one.badge(1).evaluate("badge => badge === document.activeElement") and tooltip.is_hidden()
+
+
+def test_what_the_service_says_stands_outside_the_text_and_quotes_say_their_language(visit: Open) -> None:
+    one = visit()
+    one.ask("notes")
+    notes = one.page.locator(".answer-text .note")
+    assert notes.all_inner_texts() == [
+        "[A sentence was left out because no document supports it.]",
+        "The answer ends here: the language model reached its length limit or only repeated itself.",
+    ]
+    assert notes.evaluate_all("notes => notes.every((note) => getComputedStyle(note).display === 'block')")
+    feigned = one.page.locator(".answer-text .flag-unmarked")
+    assert feigned.all_inner_texts() == ["(without a citation)\nSearched: parking is free."], "it is asked for proof"
+    assert one.page.locator(".answer-text > [lang=fr]").all_inner_texts()[0].startswith("Le taux de service")
+    one.badge(1).click()
+    one.page.wait_for_selector("#panel .panel-passage[lang=fr] mark")
+
+
+def test_a_tooltip_stands_beside_the_text_and_does_not_come_back_after_escape(visit: Open) -> None:
+    one = visit()
+    one.ask("stock")
+    one.badge(1).hover()
+    one.page.wait_for_selector("#tooltip blockquote[lang=fr]")
+    tip, text = (one.page.locator(name).bounding_box() for name in ("#tooltip", ".answer-text"))
+    assert tip and text and tip["x"] >= text["x"] + text["width"]
+    one.page.mouse.move(tip["x"] + 20, tip["y"] + 20)  # it can be pointed at
+    one.page.wait_for_timeout(800)
+    assert one.page.locator("#tooltip").is_visible()
+    one.page.keyboard.press("Escape")
+    assert one.page.locator("#tooltip").is_hidden()
+    one.badge(1).focus()
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(MARKED)
+    one.page.keyboard.press("Escape")
+    one.page.wait_for_selector("#panel", state="hidden")
+    one.page.wait_for_timeout(300)
+    assert one.page.locator("#tooltip").is_hidden()

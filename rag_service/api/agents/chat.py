@@ -17,7 +17,7 @@ from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, wire_events
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.queries import find_range_errors, find_unstorable, is_blank
+from rag_service.api.http.queries import find_homeless, find_range_errors, find_unstorable, is_blank
 from rag_service.api.http.schemas import AnswerBody, MessageRequest
 from rag_service.api.http.services import READING
 from rag_service.api.http.streaming import reply_with_answer
@@ -75,6 +75,7 @@ def _check(body: ChatRequest, settings: Settings) -> None:
         )
     errors += find_range_errors(body.top_k, body.similarity_threshold, settings)
     errors += find_unstorable({"messages": [message.content for message in body.messages]})
+    errors += find_homeless(body.replaces, body.conversation_id)
     if errors:
         raise InvalidRequestError(errors)
 
@@ -113,7 +114,7 @@ async def _read_context(connection: Connection, agent_id: UUID, body: ChatReques
     if body.conversation_id is None:
         return agent, ()
     await read_conversation(connection, body.conversation_id)
-    return agent, await last_messages(connection, body.conversation_id, count=KEPT_MESSAGES)
+    return agent, await last_messages(connection, body.conversation_id, count=KEPT_MESSAGES, before=body.replaces)
 
 
 def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGenerator[WireEvent, None]:
@@ -135,6 +136,7 @@ def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGe
         caller,
         query.question,
         body.conversation_id,
+        replaces=body.replaces,
         present_kept=present_chat,
         agent_id=query.agent.id,
         project_id=body.project_id,

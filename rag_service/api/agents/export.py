@@ -1,4 +1,4 @@
-"""A conversation as Markdown, with what each answer cites."""
+"""A conversation as Markdown: each answer with its decision, and how far each citation proves its sentence."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ _MARKUP = re.compile(r"([<\\`*_\[\]#])")
 
 
 def write_markdown(conversation: Conversation, messages: Sequence[Message]) -> str:
-    """Title, then each question as a heading, its answer, and one line for each citation with status and quote."""
+    """Title, then each question as a heading, its answer, the decision, and one line for each citation with place,
+    quote and status, and for each sentence without one."""
     parts = [f"# {_line(conversation.title)}"]
     for message in messages:
         if message.role == "user":
             parts.append(f"## {_line(message.content)}")
             continue
         parts.append(message.content.replace("<", "\\<").strip())
-        if cited := list(dict.fromkeys(_citations(message.citations))):
+        if decision := message.details.get("decision"):
+            reasons = [_line(reason["text"]) for reason in message.details.get("reasons", ())]
+            parts.append(" ".join([f"*{_line(decision)}*", *reasons[:1]]))
+        if cited := list(dict.fromkeys((*_citations(message.citations), *_unmarked(message)))):
             parts.append("\n".join(cited))
     return "\n\n".join(parts) + "\n"
 
@@ -31,8 +35,20 @@ def _citations(citations: Sequence[Any]) -> Iterator[str]:
     for citation in citations:
         source = _line(citation.get("place") or citation.get("title") or "")
         quote = _line(citation.get("quote") or "")
-        parts = (f"\\[C{citation['mark']}\\]", source, f"“{quote}”" if quote else "", f"({citation['status']})")
+        proof = ", ".join(
+            filter(None, (citation["status"], citation.get("method"), _line(citation.get("reason") or "")))
+        )
+        parts = (f"\\[C{citation['mark']}\\]", source, f"“{quote}”" if quote else "", f"({proof})")
         yield "- " + " ".join(filter(None, parts))
+
+
+def _unmarked(message: Message) -> Iterator[str]:
+    """Sentences that state something and cite nothing."""
+    cited = [(citation.get("sentenceStart", 0), citation.get("sentenceEnd", 0)) for citation in message.citations]
+    for flagged in message.details.get("flagged", ()):
+        start, end = flagged["start"], flagged["end"]
+        if not any(first < end and last > start for first, last in cited):
+            yield f"- “{_line(message.content[start:end])}” (no citation)"
 
 
 def _line(text: str) -> str:

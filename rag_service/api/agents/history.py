@@ -19,7 +19,9 @@ from rag_service.domain import Turn
 from rag_service.errors import NotFoundError, StoreError
 from rag_service.store.accounts.conversations import (
     add_message,
+    change_conversation,
     create_conversation,
+    delete_messages_from,
     last_messages,
     read_conversation,
 )
@@ -35,10 +37,13 @@ _TITLE = 80  # characters of the first question
 _ELSEWHERE = {"answer", "citations", "answer_id", "related", "conversation_id"}
 
 
-async def read_history(connection: Connection, conversation_id: UUID) -> tuple[Turn, ...]:
-    """The last messages of a conversation, oldest first. Raises NotFoundError if the identity has none."""
+async def read_history(connection: Connection, conversation_id: UUID, before: UUID | None) -> tuple[Turn, ...]:
+    """The last messages of a conversation, oldest first; with `before`, those before the question of this answer.
+
+    Raises NotFoundError if the identity has no such conversation or answer.
+    """
     await read_conversation(connection, conversation_id)
-    said = await last_messages(connection, conversation_id, count=KEPT_MESSAGES)
+    said = await last_messages(connection, conversation_id, count=KEPT_MESSAGES, before=before)
     return tuple(Turn(role=message.role, content=message.content) for message in said)
 
 
@@ -52,13 +57,15 @@ async def keep_answers(
     question: str,
     conversation_id: UUID | None,
     *,
+    replaces: UUID | None = None,
     present_kept: PresentKept = _present_kept,
     agent_id: UUID | None = None,
     project_id: UUID | None = None,
 ) -> AsyncGenerator[WireEvent, None]:
     """The events of an answer; the final one is stored first and names its conversation.
 
-    `present_kept` makes its body of the answer.
+    The answer `replaces`, its question and everything after them give way to it in the same step. `present_kept` makes
+    its body of the answer.
     """
     async with aclosing(events):
         async for event in events:
@@ -66,7 +73,7 @@ async def keep_answers(
                 yield event
                 continue
             body = present_kept(event.data)
-            kept = await _keep_exchange(caller, question, body, conversation_id, agent_id, project_id)
+            kept = await _keep_exchange(caller, question, body, conversation_id, replaces, agent_id, project_id)
             yield WireEvent("final", msgspec.structs.replace(body, conversation_id=kept))
 
 
@@ -75,6 +82,7 @@ async def _keep_exchange(
     question: str,
     answer: KeptAnswerBody,
     conversation_id: UUID | None,
+    replaces: UUID | None,
     agent_id: UUID | None,
     project_id: UUID | None,
 ) -> UUID | None:
@@ -90,6 +98,8 @@ async def _keep_exchange(
                     connection, identity, agent_id=agent_id, project_id=project_id, title=question[:_TITLE]
                 )
                 conversation_id = created.id
+            elif replaces is not None:
+                await _make_room(connection, conversation_id, replaces, question)
             await add_message(connection, identity, conversation_id, role="user", content=question, agent_id=agent_id)
             await add_message(
                 connection, identity, conversation_id, role="assistant", content=answer.answer, agent_id=agent_id,
@@ -100,6 +110,13 @@ async def _keep_exchange(
         log.warning("conversation_not_stored", exc_info=error)
         return None
     return conversation_id
+
+
+async def _make_room(connection: Connection, conversation_id: UUID, replaces: UUID, question: str) -> None:
+    """Delete what an answer replaces; a title that was the question replaced becomes the new one."""
+    replaced = await delete_messages_from(connection, conversation_id, replaces)
+    if (await read_conversation(connection, conversation_id)).title == replaced[:_TITLE]:
+        await change_conversation(connection, conversation_id, title=question[:_TITLE])
 
 
 def _details(answer: KeptAnswerBody) -> dict[str, Any]:

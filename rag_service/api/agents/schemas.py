@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rag_service.api.http.schemas import AnswerBody, LongText, MessageRequest, Name
+from rag_service.api.http.schemas import AnswerBody, LongText, MessageRequest, Name, Replaces
 
 
 class AgentRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -54,6 +54,7 @@ class ChatRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unkn
     conversation_id: Annotated[
         UUID | None, Meta(description="Conversation to continue; with a single message, its history is used.")
     ] = None
+    replaces: Replaces = None
     stream: bool = False
     top_k: int | None = None
     similarity_threshold: float | None = None

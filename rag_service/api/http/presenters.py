@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from rag_service.answering.examples import find_follow_ups
 from rag_service.api.http.schemas import (
     AnswerBody,
     CitationBody,
@@ -143,6 +144,7 @@ def present_answer(answer: Answer) -> AnswerBody:
         prompt_tokens=answer.tokens.prompt,
         completion_tokens=answer.tokens.completion,
         related=[present_hit(RelatedBody, hit) for hit in answer.related],
+        follow_ups=find_follow_ups(answer),
     )
 
 

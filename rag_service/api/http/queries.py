@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import SearchRequest
@@ -122,6 +123,11 @@ def find_range_errors(top_k: int | None, threshold: float | None, settings: Sett
 def is_blank(text: str) -> bool:
     """Whether a text has only white space, control and zero-width characters."""
     return not any(map(str.isprintable, text.replace(" ", "")))
+
+
+def find_homeless(replaces: UUID | None, conversation_id: UUID | None) -> list[FieldError]:
+    """An error where an answer is to be replaced and no conversation is named that could have it."""
+    return [FieldError("replaces", "needs conversationId")] if replaces and conversation_id is None else []
 
 
 def find_unstorable(texts: Mapping[str, Iterable[str]]) -> Iterable[FieldError]:

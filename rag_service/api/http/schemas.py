@@ -62,6 +62,15 @@ class MessageRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_u
     content: LongText
 
 
+Replaces = Annotated[
+    UUID | None,
+    Meta(
+        description="`answerId` of an answer in the conversation: once the new answer is there, it takes the place of "
+        "that answer, its question and everything after them."
+    ),
+]
+
+
 class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A question to answer."""
 
@@ -80,6 +89,7 @@ class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", fo
     conversation_id: Annotated[
         UUID | None, Meta(description="Stored conversation to continue; without `messages`, its history is used.")
     ] = None
+    replaces: Replaces = None
 
 
 class CheckedPassage(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -163,6 +173,7 @@ class SourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     file_name: str | None
     location: LocationBody | None
     place: Annotated[str, Meta(description='Readable, e.g. "rapport.pdf, page 3".')]
+    language: Annotated[str | None, Meta(description="Of the document, ISO 639-1; null if it cannot be told.")]
 
 
 class RelatedBody(SourceBody, kw_only=True, frozen=True, rename="camel"):
@@ -353,6 +364,10 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     related: Annotated[
         list[RelatedBody],
         Meta(description="If nothing was found, at most three of the nearest passages. They are not proof."),
+    ] = []
+    follow_ups: Annotated[
+        list[str],
+        Meta(description="At most three questions about sections that were found and are not cited in the answer."),
     ] = []
 
 

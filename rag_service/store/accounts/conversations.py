@@ -55,6 +55,11 @@ class Message:
 _PROJECTS = Table("projects", Project, missing="This project does not exist.")
 _CONVERSATIONS = Table("conversations", Conversation, missing="This conversation does not exist.")
 _MESSAGES = Table("messages", Message, missing="This message does not exist.")
+# Position of the question that an answer of a conversation belongs to; NULL: there is no such answer.
+_ASKED = """(
+    SELECT max(question.position) FROM messages answer JOIN messages question USING (conversation_id)
+    WHERE answer.conversation_id = %(conversation)s AND answer.answer_id = %(answer)s
+        AND question.role = 'user' AND question.position < answer.position)"""
 
 
 async def create_project(connection: Connection, identity: Identity, *, name: str) -> Project:
@@ -158,7 +163,34 @@ async def list_messages(connection: Connection, conversation_id: UUID, part: Sli
     return await _MESSAGES.page(connection, part, rest, {"conversation": conversation_id})
 
 
-async def last_messages(connection: Connection, conversation_id: UUID, *, count: int) -> tuple[Message, ...]:
-    """The latest messages of a conversation, oldest first."""
-    rest = "WHERE conversation_id = %s ORDER BY position DESC LIMIT %s"
-    return (await _MESSAGES.select(connection, rest, [conversation_id, count]))[::-1]
+async def last_messages(
+    connection: Connection, conversation_id: UUID, *, count: int, before: UUID | None = None
+) -> tuple[Message, ...]:
+    """The latest messages of a conversation, oldest first; with `before`, those before the question of this answer.
+
+    Raises NotFoundError if the conversation has no such answer.
+    """
+    place = {"conversation": conversation_id, "answer": before, "count": count}
+    if before is not None:
+        await _read_question(connection, place)
+    rest = (
+        f"WHERE conversation_id = %(conversation)s AND (%(answer)s::uuid IS NULL OR position < {_ASKED}) "
+        "ORDER BY position DESC LIMIT %(count)s"
+    )
+    return (await _MESSAGES.select(connection, rest, place))[::-1]
+
+
+async def delete_messages_from(connection: Connection, conversation_id: UUID, answer_id: UUID) -> str:
+    """Delete the question of an answer, the answer and everything after them. Returns the question.
+
+    Raises NotFoundError if the conversation has no such answer.
+    """
+    place = {"conversation": conversation_id, "answer": answer_id}
+    question = await _read_question(connection, place)
+    query = f"DELETE FROM messages WHERE conversation_id = %(conversation)s AND position >= {_ASKED}"  # noqa: S608 - fixed text
+    await connection.execute(query, place)
+    return question.content
+
+
+async def _read_question(connection: Connection, place: Mapping[str, Any]) -> Message:
+    return await _MESSAGES.get(connection, f"WHERE conversation_id = %(conversation)s AND position = {_ASKED}", place)

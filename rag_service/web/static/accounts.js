@@ -2,17 +2,17 @@
 
 import { change } from "./api.js";
 import { byId, el } from "./dom.js";
-import { t } from "./i18n.js";
+import { t, upright } from "./i18n.js";
 import { notice } from "./notice.js";
 import { hasSession, takeSession } from "./session.js";
 import { read, write } from "./storage.js";
 
 const PLACE = "rag_place"; // where the visitor was before going to the provider
-const INVITATION = /^#invitation=([\w-]+)$/;
+const INVITATION = /^#invitation=([\w-]+)(?:&name=(.+))?$/;
 const OUTCOMES = ["refused", "not_permitted", "unavailable"];
 
 /**
- * @param tell shows an error, or words where what was typed is wrong
+ * @param tell shows an error, or words where what was typed is wrong, and leads to the field
  * @param tryIt signs in with a credential; null is the session
  * @param leave clears the page
  */
@@ -23,10 +23,17 @@ export function startAccounts({ dialog, tell, tryIt, leave }) {
   const outcome = takeOutcome();
   let invitation = password && takeInvitation();
 
-  /** With an invitation, for a new password alone. */
+  const usual = ["sign-in-title", "sign-in-lead", "password-send"].map((id) => [byId(id), byId(id)?.textContent]);
+
+  /** With an invitation, for a new password alone. The name stays in the form: password managers keep it. */
   function chooseForm() {
     if (!password) return;
-    byId("name-field").hidden = Boolean(invitation);
+    const invited = invitation && [t("choose_password"), invitation.name && t("choose_password_for", { name: invitation.name }), t("choose_password_save")];
+    for (const [i, [element, words]] of usual.entries()) element.textContent = invited ? invited[i] : words;
+    for (const id of ["sign-in-key", "sign-in-help"]) byId(id).hidden = Boolean(invitation);
+    byId("name-field").hidden = Boolean(invitation && !invitation.name);
+    name.readOnly = Boolean(invitation);
+    if (invitation) name.value = invitation.name;
     name.required = !invitation;
     password.autocomplete = invitation ? "new-password" : "current-password";
     password.minLength = invitation ? 12 : 1;
@@ -39,10 +46,10 @@ export function startAccounts({ dialog, tell, tryIt, leave }) {
     password.value = "";
     dialog.setAttribute("aria-busy", "true");
     try {
-      if (invitation) await change("POST", "/session/invitation", { invitation, ...body });
+      if (invitation) await change("POST", "/session/invitation", { invitation: invitation.token, ...body });
       else await change("POST", "/session", { name: name.value, ...body });
     } catch (error) {
-      tell(error, invitation ? "invitation_refused" : "password_refused");
+      tell(error, invitation ? "invitation_refused" : "password_refused", password);
       return;
     } finally {
       dialog.setAttribute("aria-busy", "false");
@@ -86,7 +93,8 @@ function takeOutcome() {
 
 /** The invitation in the address, which it leaves at once. */
 function takeInvitation() {
-  const found = INVITATION.exec(location.hash)?.[1];
-  if (found) history.replaceState(null, "", location.pathname);
-  return found;
+  const [whole, token, name = ""] = INVITATION.exec(location.hash) ?? [];
+  if (!whole) return null;
+  history.replaceState(null, "", location.pathname);
+  return { token, name: upright(decodeURIComponent(name)) };
 }

@@ -4,7 +4,7 @@
 import { makeBadge } from "./badges.js";
 import { el, hidden, icon } from "./dom.js";
 import { citationAt, findUnproved } from "./evidence.js";
-import { t, upright } from "./i18n.js";
+import { notes, t, upright } from "./i18n.js";
 import { parseBlocks } from "./markdown.js";
 import { fullPlace, iconOf } from "./places.js";
 import { legendOf, proofOf } from "./proof.js";
@@ -32,20 +32,24 @@ export class AnswerView {
   show(whole, state) {
     const text = state === "writing" ? whole.replace(HALF_MARK, "") : whole;
     const { placed, flagged } = this._evidence.placeIn(text);
-    const ranges = findUnproved(placed, flagged).map((range) => ({ ...range, wrap: wrapAs(range.kind) }));
+    const unproved = findUnproved(placed, flagged);
+    // What the service asks proof of is not its own, whatever it sounds like.
+    const notes = findNotes(text).filter((note) => !unproved.some((range) => overlaps(note, range)));
+    const ranges = [...unproved, ...notes].sort((a, b) => a.start - b.start).map((range) => ({ ...range, wrap: wrapAs(range.kind) }));
     const blocks = parseBlocks(text);
     const kinds = new Set();
     this._blocks.splice(blocks.length).forEach(({ element }) => element.remove());
     blocks.forEach((block, i) => {
       const inside = placed.filter(({ from, to }) => from < block.to && to > block.from);
       const flags = ranges.filter(({ start, end }) => start < block.to && end > block.from);
-      flags.forEach(({ kind }) => kinds.add(kind));
+      flags.forEach(({ kind }) => kind !== "note" && kinds.add(kind));
       const shape = [inside.map(({ status, method }) => [status, method]), flags.map(({ kind, start }) => kind + start), state];
       const signature = `${block.from} ${JSON.stringify(shape)} ${text.slice(block.from, block.to)}`;
       if (this._blocks[i]?.signature === signature) return;
       const seen = new Map(); // how often a mark has come up in its sentence
       const badge = (number, at) => this._badge({ text, placed: inside, all: placed, state, seen }, number, at);
       const element = renderBlock(block, { source: text, ranges: flags, badge });
+      element.lang = this._languageOf(inside);
       if (this._blocks[i]) this._blocks[i].element.replaceWith(element);
       else this.element.append(element);
       this._blocks[i] = { signature, element };
@@ -62,6 +66,12 @@ export class AnswerView {
     details.append(...more);
   }
 
+  /** The language of a block that quotes documents of one language and nothing else; else "". */
+  _languageOf(citations) {
+    const languages = new Set(citations.map((one) => (proofOf(one) === "quote" ? this._evidence.languageOf(one) : null)));
+    return languages.size === 1 ? ([...languages][0] ?? "") : "";
+  }
+
   _badge({ text, placed, all, state, seen }, number, at) {
     const first = citationAt(placed, number, at);
     const key = `${number} ${first?.from}`;
@@ -72,7 +82,7 @@ export class AnswerView {
     const sentence = first ? text.slice(first.from, first.to) : "";
     const name = this._evidence.nameOf(citation);
     const isNamed = !citation.documentId || all[citation.index - 1]?.documentId !== citation.documentId;
-    return makeBadge(citation, { name, isNamed }, (badge) => this._open(citation, badge, sentence));
+    return makeBadge(citation, { name, language: this._evidence.languageOf(citation), isNamed }, (badge) => this._open(citation, badge, sentence));
   }
 }
 
@@ -95,8 +105,15 @@ export function makeSources(evidence) {
   return el("div", { className: "sources" }, el("h3", {}, t("sources")), el("ul", {}, ...lines));
 }
 
+const overlaps = (one, other) => one.start < other.end && other.start < one.end;
+
+const NOTES = new RegExp(notes.map((words) => words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace("\\{names\\}", ".{1,400}?")).join("|"), "g");
+
+/** What the service itself says in the text: that a sentence was left out, that the model failed, which files there are. */
+const findNotes = (text) => [...text.matchAll(NOTES)].map(({ 0: { length }, index }) => ({ start: index, end: index + length, kind: "note" }));
+
 const wrapAs = (kind) => (isFirst) =>
-  el("span", { className: `flag flag-${kind}` }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);
+  kind === "note" ? el("span", { className: "note", role: "note" }, isFirst ? icon("info") : null) : el("span", { className: `flag flag-${kind}` }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);
 
 /** What the signs of the citations and the underlines mean; null where all are exact quotes, or there are none. */
 export function makeLegend(kinds, citations) {

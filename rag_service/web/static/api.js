@@ -43,11 +43,11 @@ async function call(url, { headers, ...options } = {}) {
   throw readProblem(response.status, await response.text().catch(() => ""));
 }
 
-/** What is at an address below /api/v1. @param query its parameters; null ones are left out */
-export async function read(path, query = {}) {
+/** What is at an address below /api/v1. @param query its parameters; null ones are left out @param signal aborts it */
+export async function read(path, query = {}, signal = null) {
   const given = Object.entries(query).filter(([, value]) => value !== null);
   const search = given.length ? `?${new URLSearchParams(given)}` : "";
-  return (await call(`api/v1${path}${search}`)).json();
+  return (await call(`api/v1${path}${search}`, { signal })).json();
 }
 
 /** Change something. Returns the reply's body, null when it has none. */
@@ -64,9 +64,12 @@ export async function erase(path) {
   });
 }
 
+/** What is at an address as it is. */
+export const readBlob = async (path) => (await call(`api/v1${path}`)).blob();
+
 /** Save what is at an address as a file. Fetched, not linked: a link cannot carry the key. */
 export async function download(path, name) {
-  saveAs(await (await call(`api/v1${path}`)).blob(), name);
+  saveAs(await readBlob(path), name);
 }
 
 /** Bytes [start, end) of a document's original, with the hash and the size of the whole. */
@@ -140,8 +143,8 @@ async function* answerEvents(path, body, signal) {
 }
 
 /** Characters [start, end) of a document's stored text. */
-export function readText(documentId, start, end) {
-  return read(`/documents/${encodeURIComponent(documentId)}/text`, { start, end });
+export function readText(documentId, start, end, signal) {
+  return read(`/documents/${encodeURIComponent(documentId)}/text`, { start, end }, signal);
 }
 
 /** The state of the service; also when it is down, which it says with 503. */

@@ -3,11 +3,12 @@
 import { chooseAgent, chosenAgent } from "./agents.js";
 import { whoAmI } from "./api.js";
 import { Composer } from "./composer.js";
-import { announce, byId } from "./dom.js";
+import { announce, byId, catchFocus } from "./dom.js";
 import { showOwnExamples } from "./examples.js";
 import { readConversation, readTurns, saveConversation, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
 import { trying } from "./notice.js";
+import { notifyDone } from "./notify.js";
 import { currentScope, scopeTo } from "./scope.js";
 import { Turn } from "./turn.js";
 
@@ -31,8 +32,8 @@ export class Asking {
     });
     this._callbacks = {
       openSource,
-      askAgain: (question) => this._askIfFree(question),
-      edit: (question) => this._composer.edit(question),
+      askNext: (question) => this._askIfFree(question),
+      replace: (turn, question) => this._askInPlaceOf(turn, question),
       onChange: () => this._save(),
     };
     this._listen();
@@ -45,7 +46,7 @@ export class Asking {
   async open(rest) {
     if (!this._turns.length) showOwnExamples(); // documents may have come and gone
     const id = rest === "new" ? null : rest || this._current;
-    if (rest === "new" && this._current && !this._isBusy()) this._startNew();
+    if (rest === "new" && this._current && !this._isBusy()) this._begin();
     if (!rest) this._nameInAddress();
     if (id && (id !== this._current || !this._known) && !this._isBusy()) await this._openKept(id);
     this._nameInAddress();
@@ -61,8 +62,12 @@ export class Asking {
     byId("new-conversation").addEventListener("click", () => {
       if (this._isBusy()) return;
       if (location.hash !== "#ask/new") history.pushState(null, "", "#ask/new");
-      this._startNew();
+      this._begin();
       this._composer.focus();
+    });
+    byId("export-conversation").addEventListener("click", async () => {
+      const { exportConversation } = await import("./exporting.js");
+      exportConversation(this._current, this._turns[0].question);
     });
     byId("earlier").addEventListener("click", () => trying(document.querySelector(".ask .view-messages"), () => this._showEarlier()));
     document.addEventListener("agent-chosen", () => this._tellSwitch());
@@ -72,6 +77,7 @@ export class Asking {
   _save() {
     saveTurns(this._turns.filter((one) => one.final || one.text));
     saveConversation(this._current);
+    byId("export-conversation").hidden = !this._turns.length || !this._current;
   }
 
   _add(turn) {
@@ -104,6 +110,12 @@ export class Asking {
   _startNew() {
     this._show(null, []);
     announce(t("conversation_new"));
+  }
+
+  /** Begin anew because that is wanted; what belonged to the conversation before goes. */
+  _begin() {
+    this._startNew();
+    document.dispatchEvent(new Event("conversation-begun"));
   }
 
   async _openKept(id) {
@@ -155,9 +167,9 @@ export class Asking {
   }
 
   /** A conversation has one partner: whether the next question begins another one. */
-  _isSwitched() {
+  _isSwitched(agent = chosenAgent()) {
     const last = this._turns.at(-1);
-    return Boolean(this._current && last && last.agent?.id !== chosenAgent()?.id);
+    return Boolean(this._current && last && last.agent?.id !== agent?.id);
   }
 
   _tellSwitch() {
@@ -167,8 +179,8 @@ export class Asking {
     byId("agent-switch").textContent = isSwitched ? t(agent ? "agent_switch" : "agent_switch_all", { name: agent?.name }) : "";
   }
 
-  /** What was said before to the same agent, or to all documents. */
-  _conversationWith(agent) {
+  /** What was said before to the same agent, or to all documents. @param replaces the answer that makes way */
+  _conversationWith(agent, replaces) {
     const before = this._turns.filter((turn) => turn.final && turn.agent?.id === agent?.id).slice(-FOLLOWED);
     return {
       messages: before.flatMap(({ question, final }) => [
@@ -176,7 +188,24 @@ export class Asking {
         { role: "assistant", content: final.answer },
       ]),
       conversationId: this._current,
+      replaces: this._current && replaces,
     };
+  }
+
+  /** The conversation was deleted in another tab; asked again, it is a new one. */
+  _forgetKept() {
+    this._current = null;
+    for (const { final } of this._turns) if (final) final.conversationId = null;
+  }
+
+  /** Ask instead of a turn of before: it goes, and all after it. Whether that is done. */
+  _askInPlaceOf(turn, question) {
+    if (this._isBusy()) return false;
+    const gone = this._turns.splice(this._turns.indexOf(turn));
+    for (const { element } of gone) element.remove();
+    if (this._composer.text === turn.question) this._composer.set(""); // put back when it failed
+    this._ask(question, { agent: turn.agent, replaces: gone.map(({ kept }) => kept).find(Boolean) ?? null });
+    return true;
   }
 
   /** Whether the question is asked; not while another is being answered. */
@@ -186,20 +215,22 @@ export class Asking {
     return true;
   }
 
-  async _ask(question) {
-    const agent = chosenAgent();
-    if (this._isSwitched()) this._startNew();
-    const turn = new Turn(question, { ...this._callbacks, agent, scope: currentScope(), conversation: this._conversationWith(agent) });
+  async _ask(question, { agent = chosenAgent(), replaces = null } = {}) {
+    if (this._isSwitched(agent)) this._startNew();
+    const turn = new Turn(question, { ...this._callbacks, agent, scope: agent ? null : currentScope(), conversation: this._conversationWith(agent, replaces) });
     this._running = turn;
     this._add(turn);
     this._composer.showRunning(true);
+    const began = Date.now();
     const unfollow = follow(turn.element);
     turn.element.scrollIntoView({ block: "start" });
+    catchFocus(turn.element.querySelector("h2")); // it was in what has made way
     try {
       await turn.run();
       if (turn.error && !turn.text && !this._composer.text) this._composer.set(question); // nothing typed is lost
       if (turn.lacksScope) scopeTo({});
-      else if (turn.error?.code === "not_found") this._current = null; // deleted in another tab; asked again, it is a new one
+      else if (turn.error?.code === "not_found") this._forgetKept();
+      if (turn.final || turn.error) notifyDone(t(turn.final ? "notify_answer" : "notify_failed", { question }), began);
       if (turn.final) this._current = turn.final.conversationId ?? this._current;
       this._known = true;
       this._nameInAddress();

@@ -9,10 +9,11 @@ import { attachTooltip } from "./tooltip.js";
 /**
  * @param citation as the API sends it; {mark, status: "checking" | "pending"} when it has sent none
  * @param {string | null} name file name of its document
+ * @param {string | null} language of its document
  * @param isNamed false: the badge before is of the same document, and the place says enough
  * @param open called with the badge when it is activated
  */
-export function makeBadge(citation, { name, isNamed }, open) {
+export function makeBadge(citation, { name, language, isNamed }, open) {
   const status = citation.status;
   const place = upright(shortPlace(citation.location));
   const label = upright(name ?? (citation.documentId ? t("other_document") : t("missing_source", { mark: citation.mark })));
@@ -32,15 +33,15 @@ export function makeBadge(citation, { name, isNamed }, open) {
     isSilent ? null : el("span", { className: "badge-status" }, proofWords(citation)),
   );
   badge.addEventListener("click", () => open(badge));
-  attachTooltip(badge, () => describe(citation, label));
+  attachTooltip(badge, () => describe(citation, label, language));
   return badge;
 }
 
-function describe(citation, label) {
+function describe(citation, label, lang) {
   const place = fullPlace(citation.location);
   return [
     el("p", { className: "tooltip-place" }, icon(iconOf(label)), place ? `${label}, ${place}` : label),
-    citation.quote ? el("blockquote", {}, shorten(citation.quote)) : null,
+    citation.quote ? el("blockquote", { lang }, shorten(citation.quote)) : null,
     proofLine(citation),
     proofDetail(citation),
   ];

@@ -6,6 +6,7 @@ import { t } from "./i18n.js";
 
 const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
 const HINT_FOR = 4000; // milliseconds
+const UNREAD = "#attached .upload:not([data-state=failed])"; // files that are on their way; a question waits for them
 
 export class Composer {
   /**
@@ -30,9 +31,16 @@ export class Composer {
     byId("ask-form").addEventListener("submit", (event) => {
       event.preventDefault();
       const question = this.text.trim();
-      if (!question || this._send.disabled || !ask(question)) return;
+      this._waits = Boolean(document.querySelector(UNREAD));
+      if (this._waits) this.flash(t("attached_waits"));
+      if (!question || this._waits || this._send.disabled || !ask(question)) return;
       this.set("");
       saveDraft(question); // until it is answered: a reload in between must not lose it
+    });
+    document.addEventListener("attached", ({ detail }) => {
+      if (!this._waits || document.querySelector(UNREAD)) return;
+      this._waits = false;
+      if (detail === "done") byId("ask-form").requestSubmit();
     });
     this.set(readDraft());
   }

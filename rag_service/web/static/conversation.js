@@ -32,5 +32,5 @@ function turnOf(question, { content, citations, answerId, details }) {
   const evidence = { sources: details.sources ?? [], contextUsed: details.contextUsed ?? [], citations, flagged: details.flagged ?? null };
   const isBare = !details.decision; // kept before the service noted more than the citations
   const final = isBare ? null : { ...details, answer: content, citations, answerId };
-  return { question, final, text: content, evidence, feedback: null, isBare };
+  return { question, final, text: content, evidence, feedback: null, replaces: answerId, isBare };
 }

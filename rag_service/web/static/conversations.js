@@ -1,15 +1,15 @@
 // Conversations that are kept: found, opened, renamed, exported, deleted.
 
-import { change, download, erase, read, saveAs, whoAmI } from "./api.js";
+import { change, erase, read, whoAmI } from "./api.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, catchFocus } from "./dom.js";
+import { exportConversation } from "./exporting.js";
 import { t } from "./i18n.js";
 import { chip, Listing, makeRow, moment } from "./listing.js";
 import { trying } from "./notice.js";
 import { mayWrite } from "./session.js";
 
 const TYPING = 250; // milliseconds after the last key until it is searched
-const PER_FETCH = 500; // messages; as many as the API gives at once
 const search = byId("conversations-search");
 let writable = false;
 let timer = 0;
@@ -18,7 +18,7 @@ const words = () => search.value.trim() || null;
 const listing = new Listing({
   label: byId("conversations-title").textContent,
   empty: () => t(words() ? "conversations_not_found" : "conversations_none"),
-  load: (slice) => read("/conversations", { ...slice, q: words() }),
+  load: (slice, signal) => read("/conversations", { ...slice, q: words() }, signal),
   row,
 });
 byId("conversations-list").append(listing.element);
@@ -44,7 +44,7 @@ function row(conversation) {
     actions: [
       writable && { icon: "pin", label: t(conversation.pinned ? "unpin" : "pin"), onclick: () => pin(conversation) },
       writable && { icon: "edit", label: t("rename"), onclick: () => rename(conversation, title) },
-      { icon: "download", label: t("export"), onclick: () => save(conversation, title) },
+      { icon: "download", label: t("export"), onclick: () => exportConversation(conversation.id, title) },
       writable && { icon: "trash", label: t("delete"), onclick: () => remove(conversation, title) },
     ],
   });
@@ -64,30 +64,6 @@ async function rename({ id }, title) {
     save: (values) => change("PATCH", `/conversations/${id}`, values),
   });
   await settle(saved ? t("saved") : ""); // refused, it may be gone
-}
-
-async function save(conversation, title) {
-  const name = title.replace(/[^\p{L}\p{N} _-]+/gu, "").trim().slice(0, 60) || "conversation"; // what any system takes
-  await formDialog({
-    title: t("export_named", { name: title }),
-    fields: [{ name: "format", type: "select", label: t("export_format"), value: "md", options: [["md", "Markdown"], ["json", "JSON"]] }],
-    action: t("export"),
-    save: async ({ format }) => {
-      if (format === "md") await download(`/conversations/${conversation.id}/export`, `${name}.md`);
-      else saveAs(await asJson(conversation), `${name}.json`);
-    },
-  });
-}
-
-async function asJson(conversation) {
-  const messages = [];
-  for (;;) {
-    const query = { offset: messages.length, limit: PER_FETCH };
-    const { items, total } = await read(`/conversations/${conversation.id}/messages`, query);
-    messages.push(...items);
-    if (!items.length || messages.length >= total) break;
-  }
-  return new Blob([JSON.stringify({ ...conversation, messages }, null, 2)], { type: "application/json" });
 }
 
 async function remove({ id }, title) {

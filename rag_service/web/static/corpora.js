@@ -21,6 +21,13 @@ export async function listCorpora() {
   return mayWrite(user) ? [{ id: null, name: DEFAULT, kind, active: true, ttlSeconds: null }, ...others] : others;
 }
 
+/** The user's own corpus, which nobody else reads; with `id` null before it exists. */
+export async function ownCorpus() {
+  const { items } = await read("/corpora", { limit: 500 });
+  const isOwn = ({ name, kind, active }) => name === DEFAULT && kind === "personal" && active;
+  return items.find(isOwn) ?? { id: null, name: DEFAULT, kind: "personal" };
+}
+
 /** A corpus's id; one that does not exist yet is made. */
 export async function idOf(corpus) {
   if (corpus.id === null) Object.assign(corpus, await make(corpus));

@@ -15,10 +15,12 @@ let count = 0;
  * @param fields as `makeField` takes them
  * @param action words on the button that saves
  * @param danger whether that destroys something
+ * @param content what stands between the fields and the buttons
+ * @param isChoice whether it can be cancelled
  * @param save called with the values by name; an ApiError keeps the dialog open and is shown
  * @returns what `save` returns; undefined when it was cancelled
  */
-export function formDialog({ title, text = null, fields = [], action, danger = false, save }) {
+export function formDialog({ title, text = null, fields = [], action, danger = false, content = null, isChoice = true, save }) {
   const id = `dialog-${(count += 1)}`;
   const made = fields.map(makeField);
   const messages = el("div", {});
@@ -31,7 +33,8 @@ export function formDialog({ title, text = null, fields = [], action, danger = f
     text ? el("p", { className: "dialog-text" }, text) : null,
     messages,
     ...made.map(({ element }) => element),
-    el("div", { className: "form-actions" }, submit, cancel),
+    content,
+    el("div", { className: "form-actions" }, submit, isChoice ? cancel : null),
   );
   const dialog = el("dialog", { className: "dialog", "aria-labelledby": id }, form);
   document.body.append(dialog);
@@ -66,7 +69,7 @@ export function formDialog({ title, text = null, fields = [], action, danger = f
       }
     });
     dialog.showModal();
-    (danger ? cancel : (made[0]?.control ?? submit)).focus();
+    (danger ? cancel : (made[0]?.control ?? content?.querySelector("input, button") ?? submit)).focus();
   });
 }
 
@@ -75,16 +78,8 @@ export const confirmDialog = ({ title, text, action, act }) =>
   formDialog({ title, text, action, danger: true, save: async () => (await act()) ?? true });
 
 /** Something to read (and copy) before going on. */
-export function showDialog({ title, text, content }) {
-  const id = `dialog-${(count += 1)}`;
-  const close = el("button", { type: "button", className: "button primary", onclick: () => dialog.close() }, t("done"));
-  const dialog = el("dialog", { className: "dialog", "aria-labelledby": id },
-    el("h2", { id }, title), el("p", { className: "dialog-text" }, text), content, el("div", { className: "form-actions" }, close));
-  document.body.append(dialog);
-  dialog.addEventListener("close", () => dialog.remove());
-  dialog.showModal();
-  content.querySelector("input, button")?.focus();
-}
+export const showDialog = ({ title, text = null, content }) =>
+  formDialog({ title, text, content, action: t("done"), isChoice: false, save: async () => true });
 
 /** The API names the fields at fault; what no field shows is told above them. */
 function showFaults(error, fields, messages) {

@@ -3,6 +3,7 @@
 import { change } from "./api.js";
 import { announce, el, icon } from "./dom.js";
 import { t, upright } from "./i18n.js";
+import { Newest } from "./newest.js";
 import { errorNotice } from "./notice.js";
 import { extensionOf, fullPlace } from "./places.js";
 import { showSource } from "./source.js";
@@ -15,17 +16,15 @@ const SHOWN = 160; // characters of a passage in the list of what was found
  * Fill an element.
  *
  * @param document {id, name, contentHash, location?}; with a location, it opens there
- * @param isWanted whether nothing else has taken the place meanwhile
+ * @param signal aborted when something else takes the place
  */
-export async function showDocument(into, document, isWanted) {
+export async function showDocument(into, document, signal) {
   const { id, name, contentHash } = document;
   const area = el("div", {});
   const results = el("div", { "aria-live": "polite" });
-  let newest = 0;
-  const show = (passage) => {
-    const request = (newest += 1);
-    return showSource(area, { citation: { documentId: id, contentHash, ...passage }, name, evidence: { contextUsed: [] } }, () => request === newest && isWanted());
-  };
+  const newest = new Newest();
+  signal.addEventListener("abort", () => newest.end());
+  const show = (passage) => showSource(area, { citation: { documentId: id, contentHash, ...passage }, name, evidence: { contextUsed: [] } }, newest.begin());
   const field = el("input", { type: "search", maxLength: 2000, autocomplete: "off", "aria-label": t("document_search"), placeholder: t("document_search") });
   const form = el("form", { className: "document-search" }, field, el("button", { type: "submit", className: "icon-button", title: t("retrieval_run") }, icon("zoom"), el("span", { className: "sr-only" }, t("retrieval_run"))));
   form.addEventListener("submit", async (event) => {

@@ -28,8 +28,8 @@ let refreshing = 0;
 const listing = new Listing({
   label: t("documents_list"),
   empty: () => isChosen() ? t("documents_not_found") : t(corpora.length > 1 && isWritable(user, corpus) ? "documents_none_own" : "documents_none"),
-  load: async (slice) =>
-    corpus.id === null ? { items: [], total: 0 } : read(`/corpora/${corpus.id}/documents`, { ...slice, ...choice() }),
+  load: async (slice, signal) =>
+    corpus.id === null ? { items: [], total: 0 } : read(`/corpora/${corpus.id}/documents`, { ...slice, ...choice() }, signal),
   row,
   onSelect: showSelection,
 });
@@ -208,8 +208,8 @@ const warnings = ({ warnings: told }) => (told?.length ? el("p", { className: "m
 /** What fails is told above the list. */
 const attempt = (action) => trying(byId("documents-messages"), action, listing);
 
-const view = ({ id, contentHash }, name, opener) =>
-  attempt(async () => (await import("./panel.js")).panel().openDocument({ id, contentHash, name }, opener));
+const view = ({ id, contentHash, language }, name, opener) =>
+  attempt(async () => (await import("./panel.js")).panel().openDocument({ id, contentHash, language, name }, opener));
 
 const save = (document, name) => attempt(() => download(`/documents/${document.id}/original`, name));
 
@@ -227,7 +227,7 @@ function replace(document, name) {
   picker.addEventListener("change", () => {
     const path = document.name.includes("/") ? document.name : null;
     send([...picker.files], { name, path, ttlSeconds: left === null ? null : Math.max(1, left) });
-    byId("uploads").scrollIntoView({ block: "center" });
+    byId("uploads-head").scrollIntoView({ block: "center" });
   });
   picker.click();
 }

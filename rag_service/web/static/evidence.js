@@ -49,6 +49,11 @@ export class Evidence {
     return named?.fileName ?? named?.title ?? null;
   }
 
+  /** The language of the document that a citation leads to; null where it is not known. */
+  languageOf({ documentId }) {
+    return this.sources.find((one) => one.documentId === documentId)?.language ?? null;
+  }
+
   /** The citations and the flagged sentences in UTF-16 offsets of `text`. */
   placeIn(text) {
     const offset = offsetMap(text);

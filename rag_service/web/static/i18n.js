@@ -17,6 +17,9 @@ export function t(key, values = {}) {
   return words.replace(/\{(\w+)\}/g, (_, name) => format(values[name]));
 }
 
+/** Sentences of the service that stand in answers, in all languages; `{names}` stands for any names. */
+export const notes = strings["notes"];
+
 export const knows = (key) => key in strings;
 
 const format = (value) => (typeof value === "number" ? whole(value) : upright(String(value)));

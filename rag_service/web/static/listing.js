@@ -2,6 +2,7 @@
 
 import { announce, el, icon } from "./dom.js";
 import { locale, t, upright, whole } from "./i18n.js";
+import { Newest } from "./newest.js";
 import { errorNotice } from "./notice.js";
 
 const PER_PAGE = 50;
@@ -9,7 +10,7 @@ const PER_PAGE = 50;
 export class Listing {
   /**
    * @param label what the list is called
-   * @param load fetches {items, total} of {offset, limit}
+   * @param load fetches {items, total} of {offset, limit}; its second argument is the signal that nobody waits any more
    * @param row makes an `li` of an item
    * @param empty words for a list without items, or a function that gives them
    * @param onSelect called with the items that are ticked; null: rows cannot be ticked
@@ -22,7 +23,7 @@ export class Listing {
     this._row = row;
     this._empty = empty;
     this._offset = 0;
-    this._request = 0; // only the newest slice may fill the list
+    this._newest = new Newest(); // only the newest slice may fill the list
     this._list = el("ul", { className: "rows", "aria-label": label });
     this._messages = el("div", {});
     this._count = el("p", { className: "muted pager-count", tabIndex: -1 });
@@ -48,22 +49,23 @@ export class Listing {
 
   /** Fetch and show the slice from `offset` on. */
   async show(offset) {
-    const request = (this._request += 1);
+    const signal = this._newest.begin();
     this._offset = offset;
     this.element.setAttribute("aria-busy", "true");
     try {
-      const { items, total } = await this._load({ offset, limit: PER_PAGE });
-      if (request !== this._request) return;
+      const { items, total } = await this._load({ offset, limit: PER_PAGE }, signal);
+      if (signal.aborted) return;
       if (!items.length && offset > 0 && total > 0) {
         await this.show(Math.max(0, Math.ceil(total / PER_PAGE - 1) * PER_PAGE)); // the last of a page was deleted
         return;
       }
       this._fill(items, total, offset);
     } catch (error) {
+      if (signal.aborted) return;
       if (!error.problem) throw error;
-      if (request === this._request) this._messages.replaceChildren(errorNotice(error, this._again()));
+      this._messages.replaceChildren(errorNotice(error, this._again()));
     } finally {
-      if (request === this._request) this.element.setAttribute("aria-busy", "false");
+      if (!signal.aborted) this.element.setAttribute("aria-busy", "false");
     }
   }
 

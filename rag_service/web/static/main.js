@@ -5,10 +5,13 @@ import { startAgents } from "./agents.js";
 import { Asking } from "./ask.js";
 import { byId, el, icon } from "./dom.js";
 import { t } from "./i18n.js";
+import { startKeys } from "./keys.js";
 import { errorNotice, notice } from "./notice.js";
+import { startNotify } from "./notify.js";
 import { startScope } from "./scope.js";
-import { isAdministrator } from "./session.js";
+import { isAdministrator, mayWrite } from "./session.js";
 import { startSignIn } from "./signin.js";
+import { ATTACHED, read } from "./storage.js";
 import { startTheme } from "./theme.js";
 import { startViews } from "./views.js";
 
@@ -23,6 +26,8 @@ const UNUSED = new Set(["failed", "silent"]); // outcomes of an examination afte
 let panel = null; // beside the answers; fetched with the first of them, so that it is there when it is wanted
 
 startTheme();
+startKeys();
+startNotify();
 const asking = new Asking({ openSource: async (...source) => (await loadPanel())?.open(...source), onAsk: loadPanel });
 PARTS.ask = () => asking;
 startViews({ onLeave: async () => (await panel)?.close(), onShow: openPart });
@@ -33,7 +38,11 @@ startSignIn();
 startAgents();
 startScope();
 tellState();
-whoAmI().then((user) => document.documentElement.classList.toggle("is-administrator", isAdministrator(user)), () => {});
+whoAmI().then((user) => {
+  document.documentElement.classList.toggle("is-administrator", isAdministrator(user));
+  document.documentElement.classList.toggle("is-reader", !mayWrite(user));
+  if (read(ATTACHED)) import("./attach.js");
+}, () => {});
 
 function loadPanel() {
   panel ??= import("./panel.js").then(
@@ -61,32 +70,44 @@ async function openPart(section, rest) {
 
 /**
  * Files are taken from the first moment on, before the part for them is loaded. One dropped anywhere is meant for
- * us: the browser's own way would be to leave the page for it.
+ * us: the browser's own way would be to leave the page for it. Beside the question box they come with the question.
  */
 function takeFiles() {
   const take = async (files) => (await PARTS.documents()).take(files);
-  for (const id of ["files", "folder"]) {
+  const attach = async (files) => (await import("./attach.js")).attach(files);
+  for (const [id, use] of [["files", take], ["folder", take], ["attach", attach]]) {
     byId(id).addEventListener("change", (event) => {
       const files = [...event.target.files];
       event.target.value = ""; // the same file may be chosen again
-      take(files);
+      use(files);
     });
   }
-  const zone = byId("drop-zone");
+  byId("question").addEventListener("paste", (event) => {
+    const { files, types } = event.clipboardData;
+    if (!files.length || types.includes("text/plain")) return; // cells of a sheet come with a picture of them
+    event.preventDefault();
+    attach([...files]);
+  });
+  const isAsking = () => byId("question").checkVisibility();
+  const showOver = (isOver) => {
+    byId("drop-zone").classList.toggle("is-over", isOver);
+    byId("ask-form").classList.toggle("is-over", isOver);
+  };
   const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   addEventListener("dragover", (event) => {
     if (!holdsFiles(event)) return;
     event.preventDefault();
-    zone.classList.add("is-over");
+    showOver(true);
   });
   addEventListener("dragleave", (event) => {
-    if (!event.relatedTarget) zone.classList.remove("is-over");
+    if (!event.relatedTarget) showOver(false);
   });
   addEventListener("drop", (event) => {
     if (!holdsFiles(event)) return;
     event.preventDefault();
-    zone.classList.remove("is-over");
+    showOver(false);
     const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry() ?? item.getAsFile()).filter(Boolean);
+    if (isAsking() && !entries.some(({ isDirectory }) => isDirectory)) return attach([...event.dataTransfer.files]);
     location.hash = "#documents";
     import("./folders.js").then(({ filesBelow }) => filesBelow(entries)).then(take);
   });

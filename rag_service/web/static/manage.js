@@ -3,6 +3,7 @@
 import { whoAmI } from "./api.js";
 import { byId, el } from "./dom.js";
 import { t } from "./i18n.js";
+import { Newest } from "./newest.js";
 import { isAdministrator, mayWrite } from "./session.js";
 
 const LISTS = {
@@ -16,11 +17,11 @@ const LISTS = {
 };
 const FOR_ADMINISTRATORS = new Set(["users", "feedback"]);
 let shown = null;
-let request = 0; // only the list that was chosen last is shown
+const newest = new Newest(); // only the list that was chosen last is shown
 
 /** Show a list by its name, the first when there is none of that name for this user. */
 export async function open(name) {
-  const own = (request += 1);
+  const signal = newest.begin();
   const user = await whoAmI();
   const names = Object.keys(LISTS).filter((one) => (one === "retrieval" ? mayWrite(user) : isAdministrator(user) || !FOR_ADMINISTRATORS.has(one)));
   const chosen = names.includes(name) ? name : names[0];
@@ -37,7 +38,7 @@ export async function open(name) {
   const section = byId("manage-list");
   if (shown !== chosen) section.replaceChildren();
   const { makeList } = await LISTS[chosen]();
-  if (own !== request) return;
+  if (signal.aborted) return;
   shown = chosen;
   await makeList(section, user);
 }

@@ -18,7 +18,7 @@ export function makeList(section, user) {
     title: t("manage_agents"),
     lead: t("agents_lead"),
     buttons: [manages && { label: t("agent_new"), shape: "plus", onclick: create }],
-    listing: { empty: t("agents_none"), load: (slice) => read("/agents", slice), row },
+    listing: { empty: t("agents_none"), load: (slice, signal) => read("/agents", slice, signal), row },
   });
 
   function row(agent) {

@@ -16,7 +16,7 @@ export function makeList(section, user) {
     title: t("manage_corpora"),
     lead: t("corpora_lead"),
     buttons: [mayWrite(user) && { label: t("corpus_new"), shape: "plus", onclick: create }],
-    listing: { empty: t("corpora_none"), load: (slice) => read("/corpora", slice), row },
+    listing: { empty: t("corpora_none"), load: (slice, signal) => read("/corpora", slice, signal), row },
   });
   const mayChange = (corpus) => mayWrite(user) && (corpus.kind === "personal" || isAdministrator(user));
   const at = (corpus) => `/corpora/${corpus.id}`;

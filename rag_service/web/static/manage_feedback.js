@@ -14,7 +14,7 @@ export function makeList(section) {
     buttons: [{ label: t("feedback_export"), shape: "download", primary: false, onclick: () => save() }],
     listing: {
       empty: t("feedback_none"),
-      load: (slice) => read("/feedback", { ...slice, thumbs: thumbs || null }),
+      load: (slice, signal) => read("/feedback", { ...slice, thumbs: thumbs || null }, signal),
       row,
     },
   });

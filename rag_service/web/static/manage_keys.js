@@ -13,7 +13,7 @@ export async function makeList(section, user) {
     title: t("manage_keys"),
     lead: t("keys_lead"),
     buttons: [mayWrite(user) && { label: t("key_new"), shape: "plus", onclick: create }],
-    listing: { empty: t("keys_none"), load: (slice) => read("/keys", slice), row },
+    listing: { empty: t("keys_none"), load: (slice, signal) => read("/keys", slice, signal), row },
   });
   const owners = isAdministrator(user)
     ? await read("/users", { limit: 500 }).then(({ items }) => items, () => [])

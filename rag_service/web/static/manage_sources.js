@@ -8,11 +8,12 @@ import { t } from "./i18n.js";
 import { chip, makeRow, moment } from "./listing.js";
 import { Frame } from "./manage_frame.js";
 import { isAdministrator, mayWrite } from "./session.js";
+import { poll } from "./watch.js";
 
 const LOOK_AGAIN = 3000; // milliseconds, while one is running or about to
 
 export function makeList(section, user) {
-  let timer = null;
+  let isMoving = false;
   const frame = new Frame(section, {
     title: t("manage_sources"),
     lead: t("sources_lead"),
@@ -21,12 +22,18 @@ export function makeList(section, user) {
   });
   const at = (source) => `/sources/${source.id}`;
 
-  async function load(slice) {
-    const found = await read("/sources", slice);
-    clearTimeout(timer);
-    const moving = found.items.some(({ status, nextRunAt }) => status === "running" || new Date(nextRunAt) < new Date());
-    if (moving) timer = setTimeout(() => section.isConnected && frame.listing.element.isConnected && frame.listing.refresh(), LOOK_AGAIN);
+  async function load(slice, signal) {
+    const found = await read("/sources", slice, signal);
+    const wasMoving = isMoving;
+    isMoving = found.items.some(({ status, nextRunAt }) => status === "running" || new Date(nextRunAt) < new Date());
+    if (isMoving && !wasMoving) poll(look, LOOK_AGAIN);
     return found;
+  }
+
+  async function look() {
+    if (!frame.listing.element.isConnected) return (isMoving = false);
+    await frame.listing.refresh();
+    return isMoving;
   }
 
   function row(source) {

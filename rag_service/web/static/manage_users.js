@@ -17,7 +17,7 @@ export function makeList(section, user) {
     title: t("manage_users"),
     lead: t("users_lead"),
     buttons: [{ label: t("user_new"), shape: "plus", onclick: create }],
-    listing: { empty: t("users_none"), load: (slice) => read("/users", slice), row },
+    listing: { empty: t("users_none"), load: (slice, signal) => read("/users", slice, signal), row },
   });
   const at = ({ id }) => `/users/${id}`;
 

@@ -5,6 +5,7 @@
 
 import { byId, el, icon } from "./dom.js";
 import { t, upright } from "./i18n.js";
+import { Newest } from "./newest.js";
 import { fullPlace, iconOf } from "./places.js";
 import { proofDetail, proofLine } from "./proof.js";
 import { showDocument } from "./document_view.js";
@@ -22,7 +23,7 @@ class SourcePanel {
   constructor() {
     this._dialog = byId("panel");
     this._opener = null;
-    this._request = 0; // only the newest source may fill the panel
+    this._newest = new Newest(); // only the newest source may fill the panel
     this._dialog.addEventListener("close", () => this._closed());
     this._dialog.addEventListener("click", (event) => {
       if (event.target === this._dialog) this.close(); // the backdrop, when modal
@@ -34,9 +35,9 @@ class SourcePanel {
 
   /** Show what a citation rests on. */
   async open(citation, { evidence, rating }, badge, sentence) {
-    const request = this._begin(badge);
+    const signal = this._begin(badge);
     const name = evidence.nameOf(citation);
-    const passage = el("div", { className: "panel-passage" });
+    const passage = el("div", { className: "panel-passage", lang: evidence.languageOf(citation) });
     this._dialog.replaceChildren(
       this._head(name ?? t(citation.documentId ? "other_document" : "missing_source", { mark: citation.mark }), citation),
       proofLine(citation),
@@ -54,23 +55,23 @@ class SourcePanel {
       ),
     );
     this._show();
-    await showSource(passage, { citation, name, evidence }, () => request === this._request);
+    await showSource(passage, { citation, name, evidence }, signal);
   }
 
-  /** Show a document as a whole. @param document {id, name, contentHash, location?} */
+  /** Show a document as a whole. @param document {id, name, contentHash, language?, location?} */
   async openDocument(document, opener) {
-    const request = this._begin(opener);
-    const body = el("div", { className: "panel-passage" });
+    const signal = this._begin(opener);
+    const body = el("div", { className: "panel-passage", lang: document.language });
     this._dialog.replaceChildren(this._head(document.name, {}), el("div", { className: "panel-body", tabIndex: 0 }, body));
     this._show();
-    await showDocument(body, document, () => request === this._request);
+    await showDocument(body, document, signal);
   }
 
   _begin(opener) {
     if (opener !== this._opener) this._opener?.removeAttribute("aria-expanded");
     this._opener = opener;
     opener.setAttribute("aria-expanded", "true");
-    return (this._request += 1);
+    return this._newest.begin();
   }
 
   close() {
@@ -105,11 +106,13 @@ class SourcePanel {
   }
 
   _closed() {
-    this._request += 1;
+    this._newest.end();
     document.body.classList.remove("has-panel");
     this._opener?.removeAttribute("aria-expanded");
-    // The badge is made anew when its answer grows; the question box is the next best place to go on.
-    quietly(() => (this._opener?.isConnected ? this._opener : byId("question")).focus());
+    // The badge is made anew when its answer grows, a list when it is fetched; the next best place to go on is the question
+    // box, or the heading of what is shown.
+    const places = [this._opener, byId("question"), document.querySelector(".view:not([hidden]) h1")];
+    quietly(() => places.find((one) => one?.isConnected && one.checkVisibility())?.focus());
     this._opener = null;
   }
 }

@@ -2,6 +2,7 @@
 
 import { el, hidden, icon } from "./dom.js";
 import { t } from "./i18n.js";
+import { Newest } from "./newest.js";
 import { openImage, openPdf } from "./pdf_document.js";
 import { extensionOf } from "./places.js";
 
@@ -21,7 +22,7 @@ class PdfView {
     Object.assign(this, { _pdf: pdf, _lost: lost, _name: name, _citation: citation, _cited: citation.location.page });
     this._number = Math.min(this._cited, pdf.numPages);
     this._zoom = 0; // index of ZOOMS
-    this._request = 0; // only the newest drawing is shown
+    this._newest = new Newest(); // only the newest drawing is shown
     this._sheet = el("div", { className: "pdf-page" });
     this._scroll = el("div", { className: "pdf-scroll", tabIndex: 0, role: "region", "aria-label": t("view_page") }, this._sheet);
     this._where = el("span", { className: "pdf-where", role: "status" });
@@ -39,7 +40,7 @@ class PdfView {
   }
 
   async _draw() {
-    const request = (this._request += 1);
+    const signal = this._newest.begin();
     const page = await this._pdf.getPage(this._number);
     const width = this._scroll.clientWidth * ZOOMS[this._zoom];
     const viewport = page.getViewport({ scale: width / page.getViewport({ scale: 1 }).width });
@@ -48,7 +49,7 @@ class PdfView {
     const canvas = el("canvas", { width: viewport.width * ratio, height: viewport.height * ratio, role: "img", "aria-label": `${this._name}, ${words}` });
     await page.render({ canvas, viewport, transform: [ratio, 0, 0, ratio, 0, 0] }).promise;
     const marks = this._number === this._cited ? makeMarks(this._citation) : [];
-    if (request !== this._request) return;
+    if (signal.aborted) return;
     this._sheet.style.width = `${ZOOMS[this._zoom] * 100}%`;
     this._sheet.replaceChildren(canvas, ...marks);
     this._missing.hidden = marks.length > 0 || this._number !== this._cited || !this._citation.quote;

@@ -18,18 +18,19 @@ export async function startSignIn() {
   let needed = true;
   let reason = null; // why the dialog is there, where it came unasked
 
-  function show(...message) {
+  /** @param field where what is wrong was typed; null: nothing is */
+  function show(message, field = null) {
     needed = true;
-    messages.replaceChildren(...(reason ? [reason] : []), ...message);
+    messages.replaceChildren(...[reason, message].filter(Boolean));
     if (!dialog.open) dialog.showModal();
-    if (accounts) accounts.focus();
-    else box.focus();
+    for (const one of dialog.querySelectorAll("input")) one.ariaInvalid = one === field ? "true" : null;
+    (field ?? accounts ?? box).focus();
   }
 
   /** @param refused words where what was typed is wrong; null: it was good once */
-  function tell(error, refused) {
+  function tell(error, refused, field = null) {
     if (!error.problem) throw error;
-    show(refusal(error, refused));
+    show(refusal(error, refused), refused && field);
   }
 
   /** Try a credential; null is the session. @param typed whether it is new, and not kept from before a reload */
@@ -49,7 +50,7 @@ export async function startSignIn() {
       if (typed) announce(t("signed_in", { name: user.name }));
       accounts?.returnToPlace();
     } catch (error) {
-      tell(error, typed ? "sign_in_refused" : null);
+      tell(error, typed ? "sign_in_refused" : null, box);
     } finally {
       form.setAttribute("aria-busy", "false");
     }
@@ -58,8 +59,8 @@ export async function startSignIn() {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const candidate = box.value.trim().replace(/^bearer\s+/i, "");
-    if (!candidate) show(notice("warn", el("p", {}, t("sign_in_empty"))));
-    else if (!PRINTABLE.test(candidate)) show(notice("error", el("p", {}, t("sign_in_malformed"))));
+    if (!candidate) show(notice("warn", el("p", {}, t("sign_in_empty"))), box);
+    else if (!PRINTABLE.test(candidate)) show(notice("error", el("p", {}, t("sign_in_malformed"))), box);
     else tryIt(candidate, true);
   });
   dialog.addEventListener("cancel", (event) => event.preventDefault());
@@ -82,7 +83,7 @@ export async function startSignIn() {
   addEventListener("pageshow", (event) => event.persisted && location.reload()); // Back, to a page that was kept whole
 
   const accounts = way ? (await import("./accounts.js")).startAccounts({ dialog, tell, tryIt, leave }) : null;
-  if (accounts?.isInvited() || !hasCredential()) show(...(accounts?.outcome ? [accounts.outcome] : []));
+  if (accounts?.isInvited() || !hasCredential()) show(accounts?.outcome ?? null);
   else tryIt(authorization().Authorization?.replace("Bearer ", "") ?? null, false);
 }
 

@@ -15,9 +15,9 @@ const SHEETS = new Set(["xlsx", "xls", "csv", "tsv", "ods"]);
  * Fill an element.
  *
  * @param source {citation, name, evidence}
- * @param isWanted whether another source has not taken the place meanwhile
+ * @param signal aborted when another source takes the place
  */
-export async function showSource(into, source, isWanted) {
+export async function showSource(into, source, signal) {
   const { citation } = source;
   if (citation.quote === null || citation.quote === undefined) {
     into.replaceChildren(...namedOnly(citation, source.evidence));
@@ -31,9 +31,9 @@ export async function showSource(into, source, isWanted) {
     for (const one of tabs) one.setAttribute("aria-pressed", String(one.dataset.view === view));
     try {
       if (view === "original") await (await original.load()).showOriginal(shown, source);
-      else await showText(shown, source);
+      else await showText(shown, source, signal);
     } catch (error) {
-      if (!isWanted()) return;
+      if (signal.aborted) return;
       if (view === "text") throw error;
       console.info("original not shown", error);
       await show("text");

@@ -11,15 +11,15 @@ const AFTER = 1200;
 const STEP = 4000; // characters added by "earlier" and "later"
 const MOST = 20_000; // characters that the service gives at once
 
-/** Fill an element with the text around a quote. */
-export async function showText(into, { citation, name, evidence }) {
+/** Fill an element with the text around a quote, until `signal` is aborted. */
+export async function showText(into, { citation, name, evidence }, signal) {
   const fill = (...children) => {
     into.replaceChildren(...children.filter(Boolean));
     reveal(into.querySelector("mark"));
   };
   const load = async (from, to) => {
     try {
-      const body = await readText(citation.documentId, Math.max(0, from), to);
+      const body = await readText(citation.documentId, Math.max(0, from), to, signal);
       const shown = locate(body, citation);
       if (!shown) fill(alone(citation.quote), el("p", { className: "muted" }, t("panel_changed")));
       else {
@@ -31,6 +31,7 @@ export async function showText(into, { citation, name, evidence }) {
         );
       }
     } catch (error) {
+      if (signal.aborted) return;
       if (!error.problem) throw error;
       fill(excerpt(citation, name, evidence), el("p", { className: "muted" }, t("panel_failed")));
       announce(t("panel_failed"));
@@ -73,7 +74,7 @@ function excerpt(citation, name, evidence) {
 /** Scroll the panel to the quote, unless it is in sight as it is. */
 function reveal(mark) {
   if (!mark) return;
-  const body = mark.closest(".panel-body").getBoundingClientRect();
+  const [body, panel] = [".panel-body", ".panel"].map((one) => mark.closest(one).getBoundingClientRect()); // one of them scrolls
   const { top, bottom } = mark.getBoundingClientRect();
-  if (top < body.top || bottom > body.bottom) mark.scrollIntoView({ block: "center" });
+  if (top < Math.max(body.top, panel.top) || bottom > Math.min(body.bottom, panel.bottom)) mark.scrollIntoView({ block: "center" });
 }

@@ -1,5 +1,6 @@
 // Values kept in this tab: they survive errors, a reload and a change of the language, and go with the tab.
 
+export const ATTACHED = "rag_attached"; // files that come with the question
 let isOpen = true;
 const BELOW = location.pathname.slice(1); // other services of this host keep theirs
 

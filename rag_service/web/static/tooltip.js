@@ -3,6 +3,8 @@
 import { byId } from "./dom.js";
 
 const DELAY = 150; // milliseconds; passing over a line of badges must not flicker
+const WAY = 600; // milliseconds; the pointer may cross from a badge to what stands beside the text
+const NARROWEST = 224; // pixels that a tooltip needs beside the text
 const GAP = 8; // pixels to the badge and to the edges of the window
 const tooltip = byId("tooltip");
 let owner = null;
@@ -18,7 +20,10 @@ export function attachTooltip(target, content) {
   target.addEventListener("pointerenter", (event) => {
     if (event.pointerType !== "touch") soon(() => show(target, content));
   });
-  target.addEventListener("pointerleave", () => soon(hide));
+  target.addEventListener("pointerleave", () => {
+    clearTimeout(timer);
+    timer = setTimeout(hide, WAY);
+  });
   target.addEventListener("focus", () => {
     if (!isQuiet && target.matches(":focus-visible")) show(target, content);
   });
@@ -34,12 +39,20 @@ function show(target, content) {
   tooltip.hidden = false;
   target.setAttribute("aria-describedby", tooltip.id);
   const badge = target.getClientRects()[0] ?? target.getBoundingClientRect();
+  const { clientWidth: width, clientHeight: height } = document.documentElement;
+  const end = target.closest(".column")?.getBoundingClientRect().right ?? width;
+  const room = (byId("panel").open ? byId("panel").getBoundingClientRect().left : width) - end - 3 * GAP;
+  tooltip.style.maxWidth = room < NARROWEST ? "" : `${Math.min(room, 384)}px`;
   const box = tooltip.getBoundingClientRect();
-  const left = Math.min(Math.max(GAP, badge.left), document.documentElement.clientWidth - box.width - GAP);
-  const above = badge.top - box.height - GAP;
   const top = document.querySelector(".top").getBoundingClientRect().bottom;
-  tooltip.style.left = `${Math.max(GAP, left)}px`;
-  tooltip.style.top = `${above > top ? above : badge.bottom + GAP}px`;
+  if (room < NARROWEST) {
+    const above = badge.top - box.height - GAP;
+    tooltip.style.left = `${Math.max(GAP, Math.min(badge.left, width - box.width - GAP))}px`;
+    tooltip.style.top = `${above > top ? above : badge.bottom + GAP}px`;
+  } else {
+    tooltip.style.left = `${end + GAP}px`; // beside the text, which it must not cover
+    tooltip.style.top = `${Math.max(top + GAP, Math.min(badge.top, height - box.height - GAP))}px`;
+  }
 }
 
 /** Do what gives focus back to an element, without its tooltip. */

@@ -2,11 +2,11 @@
 
 import { ApiError, ask, chat } from "./api.js";
 import { AnswerView, makeLegend, makeSources } from "./answer.js";
-import { copyText, plainText } from "./copying.js";
-import { announce, el, icon } from "./dom.js";
+import { copyText } from "./copying.js";
+import { announce, el, hidden, icon } from "./dom.js";
 import { Evidence } from "./evidence.js";
 import { FeedbackBar } from "./feedback.js";
-import { t } from "./i18n.js";
+import { language as pageLanguage, t, upright } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { proofOf } from "./proof.js";
@@ -27,14 +27,14 @@ export class Turn {
   /**
    * @param question as it was typed
    * @param openSource called with (citation, {evidence, rating}, badge, sentence); `rating`: a FeedbackBar or null
-   * @param askAgain called with the question
-   * @param edit called with the question, which is to be asked in other words
+   * @param askNext called with a question that follows
+   * @param replace called with the turn and the question that is to take its place, and of all after it
    * @param onChange called when what is worth keeping has changed
    * @param agent {id, name} who answers; null: all documents
    * @param scope {words, filters} of what it is asked; null: all
-   * @param conversation {messages, conversationId} of before
+   * @param conversation {messages, conversationId, replaces} of before; `replaces`: the answer whose place this one takes
    */
-  constructor(question, { openSource, askAgain, edit, onChange, agent = null, scope = null, conversation = { messages: [], conversationId: null } }) {
+  constructor(question, { openSource, askNext, replace, onChange, agent = null, scope = null, conversation = { messages: [], conversationId: null, replaces: null } }) {
     this.question = question;
     this.agent = agent;
     this.scope = scope;
@@ -44,8 +44,8 @@ export class Turn {
     this.final = null;
     this.text = "";
     this.error = null; // the ApiError that ended it
-    this._askAgain = askAgain;
-    this._edit = edit;
+    this._askNext = askNext;
+    this._replace = replace;
     this._onChange = onChange;
     this._conversation = conversation;
     this._stop = new AbortController();
@@ -60,11 +60,12 @@ export class Turn {
     this._taken = [];
     const id = `turn-${(count += 1)}`;
     const words = [el("span", { className: "sr-only" }, `${t("question")}: `), question];
+    this._asked = el("h2", { className: "asked", id, tabIndex: -1 }, ...words);
     this._body = el("div", { className: "answer" }, this._progress, this._verdict, this._steps, this._answer.element, this._below);
     this.element = el(
       "article",
       { className: "turn", "aria-labelledby": id },
-      el("h2", { className: "asked", id }, ...words),
+      this._asked,
       scope ? el("p", { className: "asked-agent muted" }, icon("files"), t("asked_in", { names: scope.words })) : null,
       agent ? el("p", { className: "asked-agent muted" }, icon("agent"), t("asked_agent", { name: agent.name })) : null,
       this._body,
@@ -87,7 +88,7 @@ export class Turn {
         this.error = error;
         if (this.lacksScope) error.problem.explanation = t("scope_gone");
         if (this.text && error.code !== "broken") error.problem.explanation = t("partial_kept");
-        this._end(errorNotice(error, this._retry()));
+        this._end(errorNotice(error, this._againButton()));
       } else throw error;
     } finally {
       this._setBusy(false);
@@ -100,9 +101,9 @@ export class Turn {
   }
 
   _events() {
-    const { messages, conversationId } = this._conversation;
     if (!this.agent) return ask(this.question, this._conversation, this.scope?.filters, this._stop.signal);
-    const body = { messages: [...messages, { role: "user", content: this.question }], conversationId };
+    const messages = [...this._conversation.messages, { role: "user", content: this.question }];
+    const body = { ...this._conversation, messages };
     return chat(this.agent.id, body, this._stop.signal);
   }
 
@@ -113,6 +114,7 @@ export class Turn {
     } else if (event === "delta") this.text += data.text;
     else this.evidence.take(event, data);
     if (event === "sources" && data.sources.length) this._setBusy(true, t("writing", { count: data.sources.length }));
+    if (event === "citation") this._setBusy(true, t("checking"));
     if (event === "step") this._setBusy(true, this._showSteps([...this._taken, data]));
     if (event === "final") {
       this.final = data;
@@ -138,6 +140,7 @@ export class Turn {
   _complete() {
     const { final } = this;
     this._showSteps(final.steps ?? []);
+    this._answer.element.lang = final.language ?? "";
     const kinds = this._paint();
     if (final.citations.every((citation) => proofOf(citation) === "quote")) this._answer.fold(partsOf(this.question));
     const feedback = new FeedbackBar(final.answerId, this.feedback, (given) => {
@@ -155,9 +158,10 @@ export class Turn {
         el(
           "div",
           { className: "answer-foot" },
-          el("div", { className: "answer-actions" }, feedback.buttons, this._editButton(), this._copyButton()),
+          el("div", { className: "answer-actions" }, feedback.buttons, this._againButton("quiet"), this._editButton(), this._copyButton(), this._saveButton()),
         ),
         feedback.more,
+        this._followUps(),
         makeWhy(final),
       ].filter(Boolean),
     );
@@ -183,24 +187,32 @@ export class Turn {
   }
 
   _endStopped() {
-    this._end(notice("info", el("p", {}, t("stopped")), el("p", { className: "notice-actions" }, this._retry())));
+    this._end(notice("info", el("p", {}, t("stopped")), el("p", { className: "notice-actions" }, this._againButton())));
     announce(t("stopped"));
   }
 
   _setBusy(busy, words = "") {
     this._body.setAttribute("aria-busy", String(busy));
     this._body.classList.toggle("is-busy", busy);
+    if (words && words !== this._progress.textContent) announce(words);
     this._progress.textContent = words;
     this._progress.hidden = !words;
-    if (words) announce(words);
+  }
+
+  /** Questions about what was found and not used; shown below the latest answer. */
+  _followUps() {
+    const { followUps = [] } = this.final;
+    if (!followUps.length) return null;
+    const press = (question) => el("button", { type: "button", className: "quiet", onclick: () => this._askNext(question) }, icon("ask"), upright(question));
+    return el("div", { className: "follow-ups" }, el("h3", {}, t("follow_ups")), el("ul", {}, ...followUps.map((question) => el("li", {}, press(question)))));
   }
 
   /** The passages that come nearest. */
   _nothingFound() {
     const related = this.final.related ?? []; // answers kept from before have none
-    const show = ({ fileName, text, ...source }) => {
+    const show = ({ fileName, text, language, ...source }) => {
       const place = sourcePlace({ fileName, ...source });
-      const element = el("details", { className: "related" }, el("summary", {}, icon(iconOf(fileName)), place));
+      const element = el("details", { className: "related", lang: language }, el("summary", { lang: pageLanguage }, icon(iconOf(fileName)), place));
       import("./passage.js").then(
         ({ renderPassage }) => element.append(renderPassage(text, null, fileName)),
         () => element.append(text),
@@ -216,20 +228,30 @@ export class Turn {
     );
   }
 
-  _retry() {
-    const onclick = () => this._askAgain(this.question);
-    return el("button", { type: "button", className: "button", onclick }, icon("retry"), t("ask_again"));
+  /** The answer whose place another one takes that is asked in the place of this turn; null: none is kept. */
+  get kept() {
+    if (!this.final) return this._conversation.replaces;
+    return this.final.conversationId === null ? null : this.final.answerId;
+  }
+
+  _againButton(className = "button") {
+    const onclick = () => this._replace(this, this.question);
+    return el("button", { type: "button", className, onclick }, icon("retry"), t("ask_again"));
   }
 
   _editButton() {
-    const onclick = () => this._edit(this.question);
+    const onclick = async ({ currentTarget }) => {
+      const { editQuestion } = await import("./editing.js");
+      await editQuestion(this._asked, this.question, (question) => this._replace(this, question));
+      currentTarget?.focus();
+    };
     return el("button", { type: "button", className: "quiet", onclick }, icon("edit"), t("edit_question"));
   }
 
   _copyButton() {
     const label = el("span", {}, t("copy"));
     const copy = async () => {
-      const copied = await copyText(plainText(this.text, this.evidence, this._verdict.querySelector(".decision")?.textContent));
+      const copied = await copyText(await this._markdown());
       label.textContent = t(copied ? "copied" : "copy_failed");
       announce(label.textContent);
       setTimeout(() => (label.textContent = t("copy")), 2500);
@@ -237,21 +259,31 @@ export class Turn {
     return el("button", { type: "button", className: "quiet", onclick: copy }, icon("copy"), label);
   }
 
+  _saveButton() {
+    const onclick = async () => (await import("./exporting.js")).saveMarkdown(await this._markdown(), this.question);
+    return el("button", { type: "button", className: "icon-button", title: t("save_answer"), onclick }, icon("download"), hidden(t("save_answer")));
+  }
+
+  async _markdown() {
+    const { answerMarkdown } = await import("./exporting.js");
+    return answerMarkdown(this.question, this.text, this.evidence, this._verdict.querySelector(".decision")?.textContent);
+  }
+
   /** What `history.js` keeps. */
   toJSON() {
-    const { question, agent, scope, final, text, evidence, feedback, ratings, error } = this;
-    return { question, agent, scope, final, text, evidence, feedback, ratings, problem: error?.problem };
+    const { question, agent, scope, final, text, evidence, feedback, ratings, error, kept } = this;
+    return { question, agent, scope, final, text, evidence, feedback, ratings, problem: error?.problem, replaces: kept };
   }
 
   /** A turn of before, from what was kept. @param isBare nothing is known but the text and its citations */
-  static restore({ question, agent, scope, final, text, evidence, feedback, ratings = {}, problem, isBare }, callbacks) {
-    const turn = new Turn(question, { ...callbacks, agent, scope });
+  static restore({ question, agent, scope, final, text, evidence, feedback, ratings = {}, problem, replaces = null, isBare }, callbacks) {
+    const turn = new Turn(question, { ...callbacks, agent, scope, conversation: { replaces } });
     turn._progress.hidden = true;
     Object.assign(turn.evidence, evidence);
     Object.assign(turn, { final, text, feedback, ratings, error: problem ? new ApiError(problem) : null });
     if (final) turn._complete();
     else if (isBare) turn._end(null);
-    else if (turn.error) turn._end(errorNotice(turn.error, turn._retry()));
+    else if (turn.error) turn._end(errorNotice(turn.error, turn._againButton()));
     else turn._endStopped();
     return turn;
   }

@@ -5,6 +5,7 @@ import { announce, byId, el, icon } from "./dom.js";
 import { fileSize, percent, t, upright } from "./i18n.js";
 import { pathOf } from "./folders.js";
 import { errorNotice } from "./notice.js";
+import { notifyDone } from "./notify.js";
 import { iconOf } from "./places.js";
 import { mayGoWell, ownReason } from "./refusal.js";
 import { isFinal, watch } from "./watch.js";
@@ -12,7 +13,7 @@ import { isFinal, watch } from "./watch.js";
 const CLOSED = new Set(["done", "failed", "cancelled"]);
 
 /** One file. */
-class Upload {
+export class Upload {
   /**
    * @param file to send
    * @param target {corpus, name, path, ttlSeconds}: where to, under which name, for how long; null: as usual
@@ -22,6 +23,7 @@ class Upload {
     this.file = file;
     this.target = target;
     this.outcome = null; // done | failed | cancelled
+    this.documentId = null;
     this._id = null; // of the upload, once it is accepted
     this._enqueue = enqueue;
     this.name = target.name ?? pathOf(file) ?? file.name;
@@ -97,6 +99,7 @@ class Upload {
 
   _follow(accepted) {
     this._id = accepted.uploadId;
+    this.documentId = accepted.documentId;
     if (accepted.status === "indexed") {
       this._finish("done", t("upload_unchanged"));
       return;
@@ -131,7 +134,7 @@ class Upload {
     this._show(outcome, words);
     this._button.hidden = !again;
     if (again) this._offer("try_again", () => this._enqueue(this));
-    this.target.ended();
+    this.target.ended(this);
   }
 
   _show(state, words) {
@@ -157,27 +160,59 @@ export function statusWords({ status, code, reason, progress }) {
   return t(`status_${status}`) + figures + wait;
 }
 
+const FEW = 5; // rows that do not push the list of documents out of sight
+const finished = byId("uploads-done");
 const uploads = [];
 const queue = [];
 let working = false;
+let began = 0;
 
 /** Take files in. @param target as `Upload` takes it, with `ended`, called whenever one has come to its end */
 export function addFiles(files, target) {
-  const own = { ...target, ended: () => (target.ended(), showHead(), summarise()) };
+  if (uploads.every(({ outcome }) => outcome)) began = Date.now();
+  const own = { ...target, ended: (one) => (target.ended(), place(one), tell(), summarise()) };
   for (const file of files) {
     const one = new Upload(file, own, enqueue);
     uploads.push(one);
-    queue.push(one);
-    byId("uploads").append(one.element);
+    enqueue(one);
   }
-  showHead();
-  if (files.length) work();
 }
 
 function enqueue(upload) {
   upload.wait();
   queue.push(upload);
+  place(upload);
+  tell();
   work();
+}
+
+/** What failed stands first, what is done in a list of its own, out of the way of the documents below. */
+function place({ element, outcome }) {
+  if (outcome === "done") finished.querySelector("ul").append(element);
+  else byId("uploads")[outcome === "failed" ? "prepend" : "append"](element);
+}
+
+/** How all fare together: here, and in the navigation while another view is shown. */
+function tell() {
+  const { done = 0, failed = 0, cancelled = 0 } = counts();
+  const total = uploads.length - cancelled;
+  const isOver = done + failed === total;
+  byId("uploads-head").hidden = !uploads.length;
+  byId("uploads-count").textContent = [t("upload_progress", { done, total }), failed && t("uploads_failed", { count: failed })].filter(Boolean).join(", ");
+  byId("uploads").hidden = done === uploads.length;
+  Object.assign(byId("uploads-bar"), { max: total || 1, value: done + failed, hidden: isOver });
+  byId("uploads-progress").hidden = isOver;
+  byId("uploads-progress").textContent = percent((done + failed) / (total || 1));
+  finished.hidden = !done;
+  finished.querySelector("span").textContent = t("uploads_done", { count: done });
+  if (done === FEW + 1) finished.open = false;
+}
+
+/** How many have come to which end. */
+function counts() {
+  const by = {};
+  for (const { outcome } of uploads) if (outcome) by[outcome] = (by[outcome] ?? 0) + 1;
+  return by;
 }
 
 async function work() {
@@ -190,19 +225,17 @@ async function work() {
 /** Told once all have come to their end. */
 function summarise() {
   if (uploads.some(({ outcome }) => !outcome)) return;
-  const count = uploads.filter(({ outcome }) => outcome === "done").length;
-  const failed = uploads.filter(({ outcome }) => outcome === "failed").length;
-  announce(t("upload_summary", { count, failed }));
+  const { done = 0, failed = 0 } = counts();
+  announce(t("upload_summary", { count: done, failed }));
+  notifyDone(t("upload_summary", { count: done, failed }), began);
 }
-
-const showHead = () => (byId("uploads-head").hidden = !uploads.length);
 
 byId("clear-uploads").addEventListener("click", () => {
   for (const done of uploads.filter(({ outcome }) => outcome)) {
     done.element.remove();
     uploads.splice(uploads.indexOf(done), 1);
   }
-  showHead();
+  tell();
   byId("files").focus();
 });
 addEventListener("beforeunload", (event) => {

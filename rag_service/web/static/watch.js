@@ -1,5 +1,5 @@
-// How uploads fare, by polling: a few at a time, so that hundreds of files never take all of the browser's
-// connections, and a server that is away for a while costs nothing but time.
+// What is looked at again and again until it is done: a list that moves, and how uploads fare. Of those a few at a time, so
+// that hundreds of files never take all of the browser's connections; a server that is away costs nothing but time.
 
 import { read } from "./api.js";
 
@@ -8,6 +8,12 @@ const AT_ONCE = 4;
 const FINAL = new Set(["indexed", "failed"]);
 const watched = new Map(); // upload id → those who are told its state
 let working = false;
+
+/** Look again and again, each time after a pause, as long as `look` says that there is more to see. */
+export async function poll(look, pause) {
+  do await new Promise((resolve) => setTimeout(resolve, pause));
+  while (await look());
+}
 
 export const isFinal = ({ status }) => FINAL.has(status);
 
@@ -19,10 +25,10 @@ export function watch(uploadId, tell) {
 
 async function work() {
   working = true;
-  while (watched.size) {
-    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  await poll(async () => {
     await Promise.all([...watched].slice(0, AT_ONCE).map(([id]) => look(id)));
-  }
+    return watched.size > 0;
+  }, PAUSE);
   working = false;
 }
 

@@ -51,7 +51,7 @@ function passage(source, final) {
     {},
     el("div", { className: "passage-head" }, icon(iconOf(source.fileName)), linkTo(source), meter(source.score)),
     el("p", { className: "muted" }, upright(source.title ?? ""), shown && usedModel(final) ? ` · ${t("why_shown", { mark: shown.mark })}` : null),
-    shown ? el("p", { className: "snippet" }, shown.snippet) : null,
+    shown ? el("p", { className: "snippet", lang: source.language }, shown.snippet) : null,
   );
 }
 

@@ -51,6 +51,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
                 "fileName": "production.xlsx",
                 "location": PLACE_BODY,
                 "place": place,
+                "language": None,
             }
         ],
         "contextUsed": [{"mark": 1, "documentId": str(DOCUMENT.id), "chunkIndex": 3, "snippet": "Lyon: 4200 unités"}],
@@ -107,6 +108,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "finishReason": "stop",
         "searchedFor": None,
         "related": [],
+        "followUps": [],
     }
 
 

@@ -43,6 +43,7 @@ def test_search_gives_passages_with_their_scores_by_name(serve: Serve) -> None:
                 "end": 117,
                 "location": PLACE_BODY,
                 "place": "production.xlsx, sheet Stocks, cell C12",
+                "language": None,
                 "contentHash": DOCUMENT.content_hash,
                 "metadata": {"plant": "Lyon"},
             }
@@ -124,7 +125,7 @@ def test_openapi_describes_bodies_and_problems(serve: Serve) -> None:
     properties = answer["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert set(properties) == {
         "query", "topK", "similarityThreshold", "source", "tags", "fileName", "documentIds", "corpusIds", "fields",
-        "filter", "stream", "messages", "conversationId", "keep",
+        "filter", "stream", "messages", "conversationId", "keep", "replaces",
     }  # fmt: skip
     assert set(answer["responses"]) == {"200", "400", "401", "404", "413", "415", "500", "503"}
     assert set(answer["responses"]["400"]["content"]) == {"application/problem+json"}

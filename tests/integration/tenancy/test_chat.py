@@ -240,6 +240,13 @@ async def test_a_stream_carries_the_same_and_the_conversation_is_stored(scene: S
         messages = (await client.get(f"/api/v1/conversations/{conversation}/messages")).json()["items"]
         assert [message["role"] for message in messages] == ["user", "assistant"] * 2
         assert messages[1]["citations"][0]["status"] == "verified"
+        scene.chat.answers.append("Llamas eat hay. [C1]")
+        await scene.say(client, "What?", conversationId=conversation, replaces=messages[1]["answerId"])
+        assert "User:" not in scene.chat.last_prompt, "what is replaced is no history"
+        messages = (await client.get(f"/api/v1/conversations/{conversation}/messages")).json()["items"]
+        assert messages[0]["content"] == "What?" and len(messages) == 2
+        wrong = await scene.say(client, "What?", replaces=messages[1]["answerId"])
+        assert wrong.json()["errors"][0]["field"] == "replaces"
     async with scene.client(await scene.house.user("ben")) as client:
         assert (await scene.say(client, "And?", conversationId=conversation)).status_code == 404
         assert (await scene.say(client, "And?", projectId=project)).status_code == 404

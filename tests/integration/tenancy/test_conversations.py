@@ -62,6 +62,34 @@ async def test_a_streamed_answer_names_its_conversation_and_is_stored_before_it_
         assert (await client.get(f"/api/v1/conversations/{kept}")).json()["title"] == QUESTION
 
 
+async def test_an_answer_takes_the_place_of_the_one_it_replaces_and_of_what_follows(street: Street) -> None:
+    world = await make_world(street.house)
+    async with client_of(street.application) as client:
+        client.headers.update(world.credentials["owner"])
+        first = await ask(client, "one", keep=True)
+        kept = first["conversationId"]
+        second, _ = [await ask(client, words, conversationId=kept) for words in ("two", "three")]
+        path = f"/api/v1/conversations/{kept}"
+
+        async def said() -> list[str]:
+            messages = (await client.get(f"{path}/messages")).json()["items"]
+            return [one["content"] for one in messages if one["role"] == "user"]
+
+        other = (await ask(client, "elsewhere", keep=True))["conversationId"]
+        place = {"query": QUESTION, "replaces": second["answerId"]}
+        assert (await client.post(ANSWER, json={**place, "conversationId": other})).status_code == 404
+        assert (await client.post(ANSWER, json=place)).json()["errors"][0]["field"] == "replaces"
+        assert await said() == ["one", "two", "three"]
+        await ask(client, QUESTION, conversationId=kept, replaces=second["answerId"])
+        assert await said() == ["one", QUESTION]
+        assert (await client.get(path)).json()["title"] == "one"
+        await ask(client, "begun anew", conversationId=kept, replaces=first["answerId"])
+        assert await said() == ["begun anew"]
+        assert (await client.get(path)).json()["title"] == "begun anew"
+        body = {"query": "again", "conversationId": kept, "replaces": first["answerId"]}
+        assert (await client.post(ANSWER, json=body)).status_code == 404, "it has made way"
+
+
 async def test_conversations_are_found_by_words_taken_as_they_are(street: Street) -> None:
     world = await make_world(street.house)
     async with client_of(street.application) as client:
@@ -107,7 +135,8 @@ async def test_export_holds_every_message_with_its_citations_and_no_markup_of_ot
         assert question == f"## {QUESTION}"
         first = next(one for one in answer["citations"] if one["quote"])
         assert f"- \\[C{first['mark']}\\] {first['place']} “{first['quote'][:20]}" in export.text
-        assert rest[-1].strip().endswith("(verified)")
+        assert rest[-1].strip().endswith("(verified, quote)")
+        assert f"*{answer['decision'].replace('_', chr(92) + '_')}*" in rest
 
 
 async def test_a_conversation_that_is_deleted_meanwhile_does_not_cost_the_answer(

@@ -40,7 +40,7 @@ async def invitation(street: Street, client: httpx.AsyncClient, user_id: Any) ->
     reply = await client.post(f"/api/v1/users/{user_id}/invitation", headers=headers)
     address, _, token = reply.json()["link"].partition("#invitation=")
     assert address == "https://rag.example.org/"
-    return str(token)
+    return str(token.partition("&name=")[0])
 
 
 async def choose(client: httpx.AsyncClient, token: str, password: str = PASSWORD) -> httpx.Response:

@@ -43,7 +43,14 @@ from tests.unit.api.samples import Script
 CORPUS = UUID(int=11)
 
 
-def document(number: int, file_name: str, pieces: Sequence[tuple[str, Location | None]], *, relevance: float) -> Hit:
+def document(
+    number: int,
+    file_name: str,
+    pieces: Sequence[tuple[str, Location | None]],
+    *,
+    relevance: float,
+    language: str | None = None,
+) -> Hit:
     """A document of one chunk, made of pieces of text with their places."""
     text, spans = "", []
     for piece, place in pieces:
@@ -59,6 +66,7 @@ def document(number: int, file_name: str, pieces: Sequence[tuple[str, Location |
         tags=(),
         content_hash=f"{number:064x}",
         updated_at=datetime(2025, 1, 1, tzinfo=UTC),
+        language=language,
     )
     chunk = Chunk(
         id=f"chunk-{number}", document=reference, index=0, text=text, start=0, end=len(text), spans=tuple(spans)
@@ -90,6 +98,7 @@ REPORT = document(
         ("Les délais de réception restent stables. " * 60, Location(page=4)),
     ],
     relevance=0.88,
+    language="fr",
 )
 GUIDE = document(
     103,
@@ -227,6 +236,20 @@ def events_of_all_kinds() -> list[AnswerEvent]:
     return [*before, *checked, AnswerComplete(answer=answer)]
 
 
+def events_with_notes() -> list[AnswerEvent]:
+    """An answer with sentences of the service, which it asks no proof of, and one that only sounds like them."""
+    feigned = "Searched: parking is free."
+    text = (
+        "The plant in Lyon holds a stock of 4200 [C1]. [A sentence was left out because no document supports it.]\n\n"
+        f"Le taux de service du trimestre est de 97,4 % [C2].\n\n{feigned}\n\n"
+        "The answer ends here: the language model reached its length limit or only repeated itself.\n"
+    )
+    *events, last = events_for(text, [SHEET, REPORT])
+    assert isinstance(last, AnswerComplete)
+    start = text.index(feigned)
+    return [*events, AnswerComplete(answer=replace(last.answer, flagged=((start, start + len(feigned)),)))]
+
+
 HOSTILE_ANSWER = (
     "<script>window.hacked = 1</script> The plant in Metz holds 640 units [C1].\n\n"
     "![pixel](http://evil.example/pixel.png) [click me](javascript:window.hacked=1) "
@@ -238,6 +261,7 @@ ANSWERS = {
     "kinds": events_of_all_kinds(),
     "steps": events_with_steps(),
     "hostile": events_for(HOSTILE_ANSWER, [HOSTILE]),
+    "notes": events_with_notes(),
     "nothing": events_for("Nothing in the documents is relevant to this question.", [], related=[REPORT, HOSTILE]),
     "long": events_for(
         "\n\n".join(

@@ -120,7 +120,9 @@ def test_offsets_count_characters_not_units(visit: Open) -> None:
 
 def test_quotes_after_the_first_are_folded(visit: Open) -> None:
     folded = """({ AnswerView }, open) => {
-        const view = new AnswerView({ placeIn: () => ({ placed: [], flagged: [] }), nameOf: () => "a.pdf" }, () => {});
+        const placeIn = () => ({ placed: [], flagged: [] });
+        const evidence = { placeIn, nameOf: () => "a.pdf", languageOf: () => null };
+        const view = new AnswerView(evidence, () => {});
         view.show("No citation.\\n\\nOne. [C1]\\n\\nTwo. [C2]\\n\\nThree. [C3]", "final");
         view.fold(open);
         return [...view.element.children].map((element) => [element.tagName, element.querySelectorAll("p").length]);
