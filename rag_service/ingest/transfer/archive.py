@@ -131,7 +131,7 @@ class ArchiveReader:
         if size > limit:
             raise ArchiveTooLargeError(f"{name} has {size:,} bytes; the limit is {limit:,}.", field=setting)
         data = self._read(size)
-        self._read(-size % _BLOCK)
+        self._skip_padding(size)
         self._sums.write(_sum_line(hashlib.sha256(data).hexdigest(), name))
         return data
 
@@ -147,7 +147,7 @@ class ArchiveReader:
             matches = self._read(len(piece)) == piece
         if not matches:
             raise ArchiveError("The file was changed or damaged: its checksums do not match its content.")
-        self._read(-size % _BLOCK)
+        self._skip_padding(size)
         if self._read(len(_END)) != _END or self._file.read(1):
             raise ArchiveError("The file does not end where an export ends.")
 
@@ -161,6 +161,10 @@ class ArchiveReader:
         if block != expected:  # a link, a folder, a long name, an owner
             raise ArchiveError("The file has a member that no export has; it may have been packed again.")
         return entry.name, entry.size
+
+    def _skip_padding(self, size: int) -> None:
+        if any(self._read(-size % _BLOCK)):
+            raise ArchiveError("The file has something where an export has nothing.")
 
     def _read(self, size: int) -> bytes:
         data = self._file.read(size)

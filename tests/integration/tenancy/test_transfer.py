@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
-import tarfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 import httpx
-import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -28,7 +26,6 @@ from rag_service.errors import (
     RateLimitedError,
 )
 from rag_service.ingest.ingestor import Ingestor
-from rag_service.ingest.transfer.archive import SUMS, ArchiveWriter
 from rag_service.ingest.transfer.importing import Imported, ImportOptions
 from rag_service.ingest.transfer.transfers import Transfers, build_transfers
 from rag_service.readers.file_reader import FileReader
@@ -39,12 +36,12 @@ from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.sources import add_source
 from tests.integration.tenancy.conftest import ADMIN, House, load_indices, parse_here, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
+from tests.transfer_files import Change, changed, edit, members_of
 
 SHEET = "Item,Price,Sold\n" + "".join(f"Llama {number},{number}.50,2024-03-{number:02}\n" for number in range(1, 12))
 NOTE = (
     "# Barn\n\nIn force from 1 May 2024.\n\nLlamas sleep at noon in the barn.\n\n## Food\n\nAlpacas eat hay at night."
 )
-Change = Callable[[dict[str, bytes]], None]  # of the members of a file
 
 
 def transfers_of(house: House, *, model: str = "fake", **changes: Any) -> Transfers:
@@ -73,33 +70,6 @@ async def fill(house: House, identity: Identity, kind: CorpusKind = CorpusKind.P
     await house.index(identity, corpus, note)  # one after the other: the file has them in this order
     await house.index(identity, corpus, text_file("sheet.csv", SHEET))
     return corpus
-
-
-def members_of(data: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(data)) as file:
-        return {entry.name: file.extractfile(entry).read() for entry in file}  # type: ignore[union-attr]  # plain files
-
-
-def changed(data: bytes, change: Change) -> bytes:
-    """The file with other members, and the checksums that belong to them."""
-    members = members_of(data)
-    del members[SUMS]
-    change(members)
-    archive = ArchiveWriter()
-    pieces = [archive.add(name, content) for name, content in members.items()]
-    written = b"".join([*pieces, *archive.finish()])
-    archive.close()
-    return written
-
-
-def edit(member: str, /, **values: Any) -> Change:
-    """Changes values of a member of JSON, those of the first line if it has several."""
-
-    def change(members: dict[str, bytes]) -> None:
-        first, *rest = members[member].splitlines()
-        members[member] = b"\n".join([msgspec.json.encode(msgspec.json.decode(first) | values), *rest])
-
-    return change
 
 
 CONTENT = """
