@@ -48,7 +48,7 @@ def export_command(corpus: str, file: Path) -> None:
 @click.option("--index", metavar="NAME", help="Index of the new corpus. Default: as in the file.")
 @click.option(
     "--keep-access", is_flag=True,
-    help="Share a global corpus, and with the same groups, as in the file. Default: as RAG_SHARE_GLOBAL_CORPORA says.",
+    help="Share a global corpus, and with the same groups, as in the file. Default: only administrators can read it.",
 )  # fmt: skip
 def import_command(file: Path, name: str | None, kind: str | None, index: str | None, keep_access: bool) -> None:
     """Read an exported corpus into a new corpus.

@@ -260,7 +260,8 @@ class Service(Searchable):
         Args:
             name, index: of the new corpus; None: as in the file.
             kind: None: as in the file for administrators, else personal.
-            keep_access: whether a global corpus is shared, and with which groups, as in the file.
+            keep_access: share a global corpus, and with the same groups, as in the file; False: only administrators
+                can read it.
             on_progress: called before each document, on another thread. Embedded only.
 
         Raises:

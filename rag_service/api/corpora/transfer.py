@@ -42,7 +42,8 @@ _KIND = {
 _ACCESS = {
     "type": "string",
     "enum": ["keep", "default"],
-    "description": "`keep`: a global corpus is shared, and with the same groups, as in the file.",
+    "description": "`keep`: a global corpus is shared, and with the same groups, as in the file. Default: only"
+    " administrators can read it.",
 }
 FORM_SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -152,7 +152,9 @@ class ArchiveReader:
             raise ArchiveError("The file does not end where an export ends.")
 
     def _read_header(self) -> tuple[str, int]:
-        block = self._read(_BLOCK)
+        block = self._file.read(_BLOCK)
+        if len(block) < _BLOCK and self._members:
+            raise ArchiveError("The file is not complete.")
         try:
             entry = tarfile.TarInfo.frombuf(block, "ascii", "strict")
             expected = _header(entry.name, entry.size)

@@ -60,7 +60,7 @@ class ImportOptions:
     name: str | None = None  # of the new corpus; None: as in the file
     kind: CorpusKind | None = None  # None: as in the file for administrators, else personal
     index_name: str | None = None  # None: as in the file
-    keep_access: bool = False  # whether a global corpus is shared, and with which groups, as in the file
+    keep_access: bool = False  # a global corpus is shared, and with the same groups, as in the file; False: it is not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +228,7 @@ class _Import:
             kind=self.kind,
             index_name=self.index.name,
             ttl_seconds=self.form.ttl_seconds,
-            shared=self.form.shared if self.keep_access else None,
+            shared=self.form.shared and self.keep_access,
         )
         writer = _Writer(work=self, connection=connection, corpus=corpus, now=await database_now(connection))
         async for part in self.parts.read_parts(file):
