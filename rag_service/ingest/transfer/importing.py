@@ -23,7 +23,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import BaseNode, MetadataMode
 
 from rag_service.domain import CorpusKind, Identity, Role
-from rag_service.errors import ArchiveError, ConflictError, InputError, PermissionDeniedError
+from rag_service.errors import ArchiveError, ConflictError, InputError, PermissionDeniedError, StoreError
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.queue import enqueue
@@ -40,7 +40,7 @@ from rag_service.ingest.transfer.contents import (
 from rag_service.ingest.transfer.exporting import OnProgress
 from rag_service.ingest.transfer.reading import DocumentPart, Part, RowsPart, read_head, read_parts
 from rag_service.readers.common.names import clean_file_name
-from rag_service.store.corpora import Corpus, create_corpus, find_corpus, update_corpus
+from rag_service.store.corpora import Corpus, create_corpus, find_corpus, lock_corpora, update_corpus
 from rag_service.store.database import Connection, Database
 from rag_service.store.documents.chunks import write_chunks
 from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
@@ -210,17 +210,31 @@ class _Import:
     async def write(self, file: BinaryIO, on_progress: OnProgress) -> Imported:
         """Write the corpus in one transaction."""
         refusals = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
-        async with self.parts.database.transaction(self.identity) as connection:
-            try:
-                imported = await self._write(connection, file, on_progress)
-            except refusals as error:
-                raise ArchiveError("The file has values that cannot be stored.") from error
+        corpus: Corpus | None = None
+        try:
+            async with self.parts.database.transaction(self.identity) as connection:
+                corpus = await self._begin(connection)
+                try:
+                    imported = await self._write(connection, corpus, file, on_progress)
+                except refusals as error:
+                    raise ArchiveError("The file has values that cannot be stored.") from error
+        finally:
+            if corpus is not None:
+                await asyncio.shield(self._settle(corpus.id))
         on_progress(imported.documents, imported.documents, "")
         log.info("corpus_imported", corpus_id=str(imported.corpus.id), documents=imported.documents)
         return imported
 
-    async def _write(self, connection: Connection, file: BinaryIO, on_progress: OnProgress) -> Imported:
-        # The name is taken at the end: whoever makes a corpus of this name would wait for this transaction.
+    async def _settle(self, corpus_id: UUID) -> None:
+        """Remove originals outside the database if their rows were not committed, which the database knows best."""
+        try:
+            async with self.parts.database.transaction(None) as connection:
+                await self.parts.originals.end_import(connection, corpus_id)
+        except StoreError as error:
+            log.warning("import_not_settled", corpus_id=str(corpus_id), exc_info=error)  # upkeep does it
+
+    async def _begin(self, connection: Connection) -> Corpus:
+        """Create the corpus. Its name is taken at the end: whoever makes one of this name would wait until then."""
         corpus = await create_corpus(
             connection,
             self.identity,
@@ -230,6 +244,11 @@ class _Import:
             ttl_seconds=self.form.ttl_seconds,
             shared=self.form.shared and self.keep_access,
         )
+        await lock_corpora(connection, {str(corpus.id)})
+        await self.parts.originals.begin_import(corpus.id)
+        return corpus
+
+    async def _write(self, connection: Connection, corpus: Corpus, file: BinaryIO, on_progress: OnProgress) -> Imported:
         writer = _Writer(work=self, connection=connection, corpus=corpus, now=await database_now(connection))
         async for part in self.parts.read_parts(file):
             if isinstance(part, DocumentPart):

@@ -30,7 +30,7 @@ from rag_service.ingest.transfer.importing import Imported, ImportOptions
 from rag_service.ingest.transfer.transfers import Transfers, build_transfers
 from rag_service.readers.file_reader import FileReader
 from rag_service.store.accounts.keys import Scope
-from rag_service.store.corpora import Corpus, delete_corpus, update_corpus
+from rag_service.store.corpora import Corpus, delete_corpus, lock_corpora, update_corpus
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.sources import add_source
@@ -284,6 +284,35 @@ async def test_an_import_that_is_stopped_leaves_nothing(house: House, tmp_path: 
     assert (number_of(house, "corpora"), number_of(house, "documents")) == (1, 2)
     assert list((tmp_path / "transfers").iterdir()) == []
     await load(house, ana, data, name="again", transfers=transfers)
+
+
+async def test_originals_outside_the_database_come_and_go_with_an_import(house: House, tmp_path: Path) -> None:
+    def files() -> set[str]:
+        return {str(path.relative_to(tmp_path).parent) for path in tmp_path.rglob("*") if path.is_file()}
+
+    house.originals = Originals(f"file://{tmp_path}")
+    ana = await house.user("ana")
+    corpus = await fill(house, ana)
+    data = await export(house, ana, corpus.id)
+    before = files()
+    with pytest.raises(ArchiveError):
+        await load(house, ana, changed(data, UNSTORABLE["a zero byte"]), name="again")
+    assert files() == before
+    imported = (await load(house, ana, data, name="again")).corpus
+    assert {path.partition("/")[0] for path in files() - before} == {str(imported.id)}
+    # As a killed process leaves it: noted, with files, but without a corpus. A running import holds its lock.
+    for corpus_id in (UUID(int=1), UUID(int=2), imported.id):
+        for name in (f"imports/{corpus_id}", f"{corpus_id}/document/file"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(b"")
+    async with house.database.transaction(None) as running, house.database.transaction(None) as connection:
+        await lock_corpora(running, {str(UUID(int=2))})
+        restarted = Originals(f"file://{tmp_path}")
+        assert await restarted.end_lost_imports(connection) == 1
+        assert await restarted.end_lost_imports(connection) == 0  # it has looked
+    assert sorted(path.name for path in (tmp_path / "imports").iterdir()) == [str(UUID(int=2))]
+    left = {path.partition("/")[0] for path in files()}
+    assert left == {"imports", str(UUID(int=2)), str(corpus.id), str(imported.id)}
 
 
 async def test_a_user_has_one_transfer_at_a_time(house: House) -> None:
