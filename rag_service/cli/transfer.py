@@ -21,9 +21,9 @@ from rag_service.store.database import Database
 @click.argument("corpus")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def export_command(corpus: str, file: Path) -> None:
-    """Write a corpus to one file: documents, originals, tables, vectors and settings.
+    """Write a corpus to one file, with originals and vectors.
 
-    CORPUS is the name or the id of a global corpus, or of one of the local administrator's own. FILE must not exist.
+    The file has all that searches and answers need, and the settings of the corpus. CORPUS is the name or the id of a global corpus, or of one of the local administrator's own. FILE must not exist.
     The corpus can be searched and changed meanwhile; the file has it as it was at the start.
     """
 

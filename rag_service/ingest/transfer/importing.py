@@ -52,6 +52,10 @@ from rag_service.tables.storage import write_rows, write_table
 
 log = structlog.get_logger(__name__)
 
+# Each statement updates the frequencies of its terms, which all documents of the corpus share, and until the end of
+# the transaction PostgreSQL passes over every earlier version of such a row.
+_CHUNKS_AT_ONCE = 1_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
@@ -254,7 +258,7 @@ class _Import:
             if isinstance(part, DocumentPart):
                 on_progress(writer.documents, self.manifest.counts.documents, f"storing {part.form.name}")
             await writer.take(part)
-        await writer.end_document()
+        await writer.flush()
         corpus = await update_corpus(
             connection,
             corpus.id,
@@ -287,20 +291,23 @@ class _Writer:
     stale: int = field(default=0, init=False)  # of the documents
     _document: DocumentPart | None = field(default=None, init=False)  # that the next parts belong to
     _renamed: Renamed = field(init=False)
+    _nodes: list[BaseNode] = field(default_factory=list, init=False)  # that are not written yet
+    _times: list[tuple[UUID, datetime, datetime]] = field(default_factory=list, init=False)  # of documents, likewise
     _table: UUID | None = field(default=None, init=False)
 
     async def take(self, part: Part) -> None:
         if isinstance(part, DocumentPart):
-            await self.end_document()
             await self._begin_document(part)
         elif isinstance(part, TableDescription):
             self._table = await write_table(self.connection, self._renamed.document_id, self.corpus.id, part)
         elif isinstance(part, RowsPart) and self._table is not None:
             await write_rows(self.connection, self._table, self.corpus.id, part.data)
         elif isinstance(part, list) and self._document is not None:
-            nodes = await asyncio.to_thread(_make_nodes, part, self._renamed, self._document.text, self._vectors(part))
-            await write_chunks(self.connection, nodes)
+            vectors = self._vectors(part)
+            self._nodes += await asyncio.to_thread(_make_nodes, part, self._renamed, self._document.text, vectors)
             self.chunks += len(part)
+            if len(self._nodes) >= _CHUNKS_AT_ONCE:
+                await self.flush()
 
     def _vectors(self, chunks: Sequence[ChunkForm]) -> list[list[float]]:
         if not self.work.embeds:
@@ -339,22 +346,26 @@ class _Writer:
             expires_at=self._expiry(form),
         )
         self.stale += document.fingerprint != self.work.fingerprint
-        await store_document(self.connection, document, [])
+        await store_document(self.connection, document, [], chunk_count=form.chunks)
+        self._times.append((document.id, form.created_at, form.updated_at))
         if part.original is not None:
             await parts.originals.write(
                 self.connection, document.id, form.content_hash, corpus_id=self.corpus.id, data=part.original
             )
 
-    async def end_document(self) -> None:
-        """What is known of a document once its chunks are written."""
-        if self._document is not None:
-            form = self._document.form
+    async def flush(self) -> None:
+        """Write the chunks of the last documents, and when these were made."""
+        await write_chunks(self.connection, self._nodes)
+        if self._times:
+            columns = [list(column) for column in zip(*self._times, strict=True)]
             await self.connection.execute(
-                "UPDATE documents SET chunk_count = %s, created_at = least(%s, now()), updated_at = least(%s, now())"
-                " WHERE id = %s",
-                [form.chunks, form.created_at, form.updated_at, self._renamed.document_id],
+                """UPDATE documents d
+                   SET created_at = least(t.created_at, now()), updated_at = least(t.updated_at, now())
+                   FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[]) AS t(id, created_at, updated_at)
+                   WHERE d.id = t.id""",
+                columns,
             )
-        self._document = None
+        self._nodes, self._times = [], []
 
     async def _accept(self, part: DocumentPart) -> None:
         """A document that was not indexed when it was exported, as an upload."""
