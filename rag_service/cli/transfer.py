@@ -23,8 +23,9 @@ from rag_service.store.database import Database
 def export_command(corpus: str, file: Path) -> None:
     """Write a corpus to one file, with originals and vectors.
 
-    The file has all that searches and answers need, and the settings of the corpus. CORPUS is the name or the id of a global corpus, or of one of the local administrator's own. FILE must not exist.
-    The corpus can be searched and changed meanwhile; the file has it as it was at the start.
+    The file has all that searches and answers need, and the settings of the corpus, as they were at the start; the
+    corpus can be searched and changed meanwhile. CORPUS is the name or the id of a global corpus, or of one of the
+    local administrator's own. FILE must not exist.
     """
 
     async def run() -> None:

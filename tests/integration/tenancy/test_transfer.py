@@ -131,6 +131,15 @@ async def test_an_import_brings_back_everything_and_gives_it_to_the_importer(hou
     assert stored(house, (await load(house, ana, data, name="again")).corpus) == before
 
 
+async def test_an_import_counts_its_terms_once_for_many_documents(house: House) -> None:
+    """Each time costs a look at all times before, until the transaction ends: thousands would take hours."""
+    data = await export(house, ADMIN, (await fill(house, ADMIN)).id)
+    corpus = (await load(house, ADMIN, data, name="again")).corpus
+    with house.owner() as owner:
+        changes = owner.execute("SELECT version FROM rag.corpus_statistics WHERE corpus_id = %s", [corpus.id])
+        assert changes.fetchone() == (2,)  # the chunks of both documents, and their times
+
+
 async def test_settings_come_back_and_access_only_if_the_importer_says_so(house: House) -> None:
     corpus = await fill(house, ADMIN, CorpusKind.GLOBAL)
     async with house.database.transaction(ADMIN) as connection:
