@@ -82,7 +82,7 @@ def transfer_router(settings: Settings) -> Router:
     summary="Export a corpus",
     responses=problems(401, 403, 404, 500),
 )
-async def export_corpus(corpus_id: UUID, caller: CallerDependency) -> Response[None]:
+async def export_corpus(corpus_id: UUID, caller: CallerDependency) -> Response[bytes]:
     """One file with its documents as they are now, their originals, tables and vectors, and its settings; a tar file.
     For those who may change the corpus."""
     async with caller.transaction() as connection:

@@ -156,7 +156,7 @@ def stream_events(events: AsyncGenerator[WireEvent, None], request: AnyRequest, 
     return EventStreamResponse(events, encoder=encoder, heartbeat_seconds=settings.http.heartbeat_seconds)
 
 
-class DownloadResponse(Response[None]):
+class DownloadResponse(Response[bytes]):
     """A file in pieces.
 
     A failure before the first one is a problem with its own status; after a later one the connection is closed before
@@ -165,7 +165,7 @@ class DownloadResponse(Response[None]):
 
     def __init__(self, pieces: AsyncGenerator[bytes], *, media_type: str, disposition: str):
         """`pieces` are closed, if the reply is sent; `disposition` is the header `Content-Disposition`."""
-        super().__init__(None)
+        super().__init__(b"")
         self.pieces = pieces
         self.file_headers = {
             "cache-control": "no-store",

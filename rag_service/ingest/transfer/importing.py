@@ -9,6 +9,7 @@ over.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
@@ -55,6 +56,7 @@ log = structlog.get_logger(__name__)
 # Each statement updates the frequencies of its terms, which all documents of the corpus share, and until the end of
 # the transaction PostgreSQL passes over every earlier version of such a row.
 _CHUNKS_AT_ONCE = 1_000
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)  # becomes a header when the original is downloaded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,7 +339,7 @@ class _Writer:
             source=form.source,
             tags=form.tags,
             language=form.language,
-            media_type=form.media_type,
+            media_type=form.media_type if _MEDIA_TYPE.fullmatch(form.media_type or "") else None,
             fields=form.fields,
             metadata=form.metadata,
             territory=form.territory,

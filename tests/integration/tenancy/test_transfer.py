@@ -131,6 +131,13 @@ async def test_an_import_brings_back_everything_and_gives_it_to_the_importer(hou
     assert stored(house, (await load(house, ana, data, name="again")).corpus) == before
 
 
+async def test_a_media_type_that_would_be_more_than_one_header_is_left_out(house: House) -> None:
+    data = await export(house, ADMIN, (await fill(house, ADMIN)).id)
+    forged = changed(data, edit("documents/000001/document.json", media_type="text/html\r\nSet-Cookie: a=b"))
+    corpus = (await load(house, ADMIN, forged, name="again")).corpus
+    assert [row[6] for row in stored(house, corpus)[0]] == [None, "text/csv"]
+
+
 async def test_an_import_counts_its_terms_once_for_many_documents(house: House) -> None:
     """Each time costs a look at all times before, until the transaction ends: thousands would take hours."""
     data = await export(house, ADMIN, (await fill(house, ADMIN)).id)
