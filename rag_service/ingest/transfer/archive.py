@@ -11,6 +11,7 @@ import hashlib
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,10 +27,16 @@ _PIECE = 2**20  # bytes
 def open_unnamed(folder: Path | None) -> BinaryIO:
     """An empty file that is gone once it is closed, or the process has ended in whatever way.
 
-    `folder` is made if it is missing; None: that of the system for temporary files.
+    `folder` is made if it is missing; None, or one that cannot be written: that of the system for temporary files.
     """
     if folder is not None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):  # a container may have no other place to write to than /tmp
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return _open_unnamed(folder)
+    return _open_unnamed(None)
+
+
+def _open_unnamed(folder: Path | None) -> BinaryIO:
     file: BinaryIO = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller closes it
     return file
 

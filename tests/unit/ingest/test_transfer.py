@@ -8,6 +8,7 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_service.errors import ArchiveError, ArchiveTooLargeError, ArchiveVersionError
+from rag_service.ingest.transfer.archive import open_unnamed
 from rag_service.ingest.transfer.contents import ChunkForm, Renamed
 from rag_service.ingest.transfer.exporting import without_secrets
 from rag_service.ingest.transfer.reading import Part, read_parts
@@ -207,6 +209,12 @@ def test_sizes_are_refused_before_anything_of_them_is_read() -> None:
         read(FILE, max_document=10)
     with pytest.raises(ArchiveTooLargeError, match=r"manifest\.json has 8,000,000,000 bytes"):
         read(tar(size=8_000_000_000))
+
+
+def test_without_a_folder_of_its_own_temporary_files_are_where_the_system_has_them(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")  # as root, nothing else cannot be written
+    with open_unnamed(tmp_path / "file" / "folder") as file:
+        file.write(b"x")
 
 
 def test_another_version_is_told() -> None:
