@@ -53,6 +53,8 @@ from rag_service.tables.storage import write_rows, write_table
 
 log = structlog.get_logger(__name__)
 
+MAX_NAME = 200  # characters of the name of a corpus
+
 # Each statement updates the frequencies of its terms, which all documents of the corpus share, and until the end of
 # the transaction PostgreSQL passes over every earlier version of such a row.
 _CHUNKS_AT_ONCE = 1_000
@@ -130,6 +132,8 @@ class CorpusImport:
         manifest, form = await asyncio.to_thread(read_head, file, self.folder)
         name = options.name or form.name
         kind = options.kind or (CorpusKind(form.kind) if identity.role is Role.ADMIN else CorpusKind.PERSONAL)
+        if not 1 <= len(name) <= MAX_NAME:
+            raise InputError(f"A name must have 1 to {MAX_NAME} characters.", field="name")
         if kind is CorpusKind.GLOBAL and identity.role is not Role.ADMIN:
             raise PermissionDeniedError("Only administrators can import a global corpus.")
         index = self.indices.get(options.index_name or form.index)

@@ -252,6 +252,8 @@ async def test_an_import_never_writes_where_the_importer_may_not(house: House) -
     assert (imported.corpus.kind, imported.corpus.owner_id) == (CorpusKind.PERSONAL, ana.user_id)
     with pytest.raises(ConflictError, match="already exists"):
         await load(house, ana, data)
+    with pytest.raises(InputError, match="1 to 200 characters"):
+        await load(house, ana, data, name="x" * 201)
     with pytest.raises(InputError, match="not defined here; choose one of general"):
         await load(house, ana, changed(data, edit("corpus.json", index="elsewhere")), name="again")
     with pytest.raises(ArchiveTooLargeError, match="documents/000001/original"):
