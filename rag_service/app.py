@@ -285,6 +285,7 @@ def _tenancy_services(settings: Settings, parts: Components, limiter: RateLimite
         uploads=parts.uploads,
         postponed=parts.postponed,
         originals=parts.originals,
+        transfers=parts.transfers,
         fingerprints=parts.fingerprints,
         chat=chat,
         replay=replay,

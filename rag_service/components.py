@@ -35,6 +35,7 @@ from rag_service.ingest.documents import Ingested
 from rag_service.ingest.embedding_cache import CachedEmbedding, wrap_embedding
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.postponed import PostponedUploads
+from rag_service.ingest.transfer.transfers import Transfers, build_transfers
 from rag_service.ingest.uploads import Uploads
 from rag_service.ingest.wiring import build_ingestor, current_fingerprints
 from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader
@@ -135,6 +136,7 @@ class Components:
     originals: Originals
     uploads: Uploads
     postponed: PostponedUploads
+    transfers: Transfers
     reader_suffixes: frozenset[str]  # of files that readers of other packages read
 
     @property
@@ -257,6 +259,10 @@ async def open_components(
         agent_models = opener.open_agent_models(chat, extractive)
         postponed = opener.build_postponed(database)
         originals, readers = postponed.uploads.originals, plugins.reader_classes()
+        ingestor = build_ingestor(
+            settings, database, embedding, indices,
+            originals=originals, readers=readers, transformations=plugins.transformations,
+        )  # fmt: skip
         yield Components(
             settings=settings,
             reader_suffixes=frozenset(readers).union(*(index.ingest.readers for index in indices.values())),
@@ -274,10 +280,7 @@ async def open_components(
             checker=TextChecker(prompts, judge, database),
             tools=tools,
             recorder=recorder,
-            ingestor=build_ingestor(
-                settings, database, embedding, indices,
-                originals=originals, readers=readers, transformations=plugins.transformations,
-            ),
+            ingestor=ingestor,
             advisor=Advisor(
                 articles=ArticleFinder(database=database, engine=engine, indices=indices, settings=settings),
                 chat=chat, prompts=prompts, settings=settings,
@@ -289,6 +292,7 @@ async def open_components(
             originals=originals,
             uploads=postponed.uploads,
             postponed=postponed,
+            transfers=build_transfers(settings, ingestor, originals, indices),
         )  # fmt: skip
 
 

@@ -30,6 +30,27 @@ class InputError(RagError):
     help = "Correct the named field and send the request again."
 
 
+class ArchiveError(InputError):
+    """A file is not an export of a corpus, or was changed or damaged. Nothing of it was imported."""
+
+    code = "invalid_archive"
+    help = "Export the corpus again, and import the file as it was written. Nothing was imported."
+
+
+class ArchiveVersionError(ArchiveError):
+    """An export in a format that this version does not read."""
+
+    code = "unsupported_archive"
+    help = "Import the file with the version of the service that wrote it, or with a newer one. Nothing was imported."
+
+
+class ArchiveTooLargeError(ArchiveError):
+    """An export, or a document in it, is larger than what is accepted here."""
+
+    code = "archive_too_large"
+    help = "Ask an administrator to raise RAG_IMPORT_MAX_MB, or RAG_UPLOAD_MAX_MB for a document. Nothing was imported."
+
+
 class ConfigurationError(RagError):
     """A setting, an index definition or a prompt is wrong. Names the setting or file and key."""
 

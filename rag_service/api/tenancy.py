@@ -16,6 +16,7 @@ from rag_service.api.corpora.document_text import read_document_text
 from rag_service.api.corpora.documents import documents_router
 from rag_service.api.corpora.examples import list_examples
 from rag_service.api.corpora.sources import SourcesController, add_corpus_source
+from rag_service.api.corpora.transfer import transfer_router
 from rag_service.api.corpora.uploads import UploadsController
 from rag_service.api.http.access import make_caller
 from rag_service.settings import Settings
@@ -42,6 +43,7 @@ def tenancy_router(settings: Settings) -> Router:
             read_answer_record,
             read_document_text,
             replay_answer,
+            transfer_router(settings),
         ],
         dependencies={"caller": Provide(make_caller, sync_to_thread=False)},
     )

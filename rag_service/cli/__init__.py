@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 # Commands whose modules load more than a list of commands needs: module, name there, and what the list says.
 LATER = {
     "eval": ("eval", "eval_group", "Measure retrieval and answers on eval sets."),
+    "export": (
+        "transfer",
+        "export_command",
+        "Write a corpus to one file, with originals and vectors.",
+    ),
+    "import": ("transfer", "import_command", "Read an exported corpus into a new corpus."),
     "keys": ("admin", "keys", "API keys: create, list, revoke."),
     "mcp": ("mcp", "mcp_command", "Serve the documents to an MCP client over standard input and output."),
     "reingest": ("admin", "reingest", "Re-ingest stale documents of all users from their originals."),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from rag_service.client.results import CitedAnswer, IngestedFile, IngestReport, Passages, Table, table
+from rag_service.client.results import CitedAnswer, ImportReport, IngestedFile, IngestReport, Passages, Table, table
 from rag_service.client.service import Corpora, CorpusView, Service
 from rag_service.errors import ConfigurationError
 from rag_service.settings import load_settings
@@ -31,6 +31,7 @@ __all__ = [
     "CitedAnswer",
     "Corpora",
     "CorpusView",
+    "ImportReport",
     "IngestReport",
     "IngestedFile",
     "Passages",

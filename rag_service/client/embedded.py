@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
 
-from rag_service.api.corpora.schemas import CorpusBody
+from rag_service.api.corpora.schemas import CorpusBody, ImportBody
+from rag_service.api.corpora.transfer import present_import
 from rag_service.api.http.check import check_text
 from rag_service.api.http.presenters import present, present_answer, present_hit, present_search
 from rag_service.api.http.queries import read_query
@@ -18,12 +22,18 @@ from rag_service.api.http.schemas import (
     SearchBody,
     SearchRequest,
 )
+from rag_service.client.transferring import to_transfer_progress
 from rag_service.components import Components, Plugins, open_components
-from rag_service.domain import LOCAL_ADMIN, Hit
+from rag_service.domain import LOCAL_ADMIN, CorpusKind, Hit
+from rag_service.ingest.transfer.files import write_export
+from rag_service.ingest.transfer.importing import ImportOptions
 from rag_service.retrieval.query import Mode, RagQuery
 from rag_service.settings import Settings
 from rag_service.store.corpora import select_corpora
 from rag_service.store.documents.documents import DocumentInput
+
+if TYPE_CHECKING:
+    from rag_service.sources.sync import OnProgress
 
 
 @dataclass(kw_only=True)
@@ -115,6 +125,20 @@ class EmbeddedBackend:
 
     async def check(self, request: CheckRequest) -> CheckBody:
         return await check_text(self.components.checker.check, request, LOCAL_ADMIN)
+
+    async def export(self, corpus_id: UUID, file: Path, on_progress: OnProgress | None) -> int:
+        pieces = self.components.transfers.export(corpus_id, LOCAL_ADMIN, to_transfer_progress(on_progress))
+        return await write_export(pieces, file)
+
+    async def import_corpus(
+        self, file: Path, *, name: str | None, kind: str | None, index: str | None, keep_access: bool,
+        on_progress: OnProgress | None,
+    ) -> ImportBody:  # fmt: skip
+        options = ImportOptions(
+            name=name, kind=None if kind is None else CorpusKind(kind), index_name=index, keep_access=keep_access
+        )
+        transfers, progress = self.components.transfers, to_transfer_progress(on_progress)
+        return present_import(await transfers.read_file(file, LOCAL_ADMIN, options, progress))
 
     async def corpora(self) -> list[CorpusBody]:
         async with self.components.database.transaction(LOCAL_ADMIN) as connection:

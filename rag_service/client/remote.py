@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import httpx
 import msgspec
 
-from rag_service.api.corpora.schemas import CorpusBody, CorpusList
+from rag_service.api.corpora.schemas import CorpusBody, CorpusList, ImportBody
 from rag_service.api.http.schemas import (
     AnswerBody,
     CheckBody,
@@ -20,10 +22,12 @@ from rag_service.api.http.schemas import (
     SearchRequest,
 )
 from rag_service.errors import ConfigurationError, InputError, RagError
+from rag_service.ingest.transfer.files import write_export
 
 T = TypeVar("T")
 
 _PAGE = 100  # corpora per request
+_PATIENT = httpx.Timeout(None, connect=10.0)  # an import embeds for hours where the model is another one
 _TIMEOUT = httpx.Timeout(300.0, connect=10.0)  # a busy model takes long to answer
 
 
@@ -87,6 +91,28 @@ class RemoteBackend:
     async def check(self, request: CheckRequest) -> CheckBody:
         return await self._request("POST", "/api/v1/check", CheckBody, json=msgspec.to_builtins(request))
 
+    async def export(self, corpus_id: UUID, file: Path, on_progress: object = None) -> int:
+        return await write_export(self._download(f"/api/v1/corpora/{corpus_id}/export"), file)
+
+    async def import_corpus(
+        self, file: Path, *, name: str | None, kind: str | None, index: str | None, keep_access: bool,
+        on_progress: object = None,
+    ) -> ImportBody:  # fmt: skip
+        fields = {"name": name, "kind": kind, "index": index, "access": "keep" if keep_access else None}
+        try:
+            opened = file.open("rb")
+        except OSError as error:
+            raise InputError(f"{file} cannot be read: {error.strerror}.") from error
+        with opened:
+            return await self._request(
+                "POST",
+                "/api/v1/corpora/import",
+                ImportBody,
+                files={"file": (file.name, opened)},
+                data={name: value for name, value in fields.items() if value},
+                timeout=_PATIENT,
+            )
+
     async def corpora(self) -> list[CorpusBody]:
         found: list[CorpusBody] = []
         while True:
@@ -96,11 +122,26 @@ class RemoteBackend:
             if not page.items or len(found) >= page.total:
                 return found
 
-    async def _request(self, method: str, path: str, kind: type[T], **content: Any) -> T:
+    async def _download(self, path: str) -> AsyncGenerator[bytes]:
+        """A file in pieces. Raises ServiceUnreachableError, too, if it ends early."""
+        try:
+            async with self._opened().stream("GET", path) as response:
+                if response.is_error:
+                    await response.aread()
+                    raise error_from(_problem_of(response), response.status_code)
+                async for piece in response.aiter_bytes():
+                    yield piece
+        except httpx.TransportError as error:
+            raise ServiceUnreachableError(f"The service at {self.where} does not respond.") from error
+
+    def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
             raise RuntimeError("The service is closed; call open_service() again.")
+        return self._client
+
+    async def _request(self, method: str, path: str, kind: type[T], **content: Any) -> T:
         try:
-            response = await self._client.request(method, path, **content)
+            response = await self._opened().request(method, path, **content)
         except httpx.TransportError as error:
             raise ServiceUnreachableError(f"The service at {self.where} does not respond.") from error
         if response.is_error:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, overload
 from uuid import UUID
 
+from rag_service.api.corpora.schemas import ImportBody
 from rag_service.api.http.schemas import (
     AnswerBody,
     CheckBody,
@@ -182,6 +183,34 @@ class IngestReport(Items[IngestedFile]):
             for item in self.items
         ]
         return table_html(("file", "outcome", "chunks", ""), rows)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ImportReport:
+    """What an import of a corpus brought."""
+
+    body: ImportBody  # everything, as the API sends it
+
+    def __repr__(self) -> str:
+        return "\n".join(_UNSHOWN.sub("\ufffd", line) for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        body, corpus = self.body, self.body.corpus
+        yield (
+            f"{body.documents} documents ({body.chunks} chunks) were imported into the {corpus.kind} corpus"
+            f" {corpus.name!r} ({corpus.id})."
+        )
+        if body.embedded_again:
+            yield "The file has the vectors of another embedding model: all texts were embedded again."
+        if body.waiting:
+            yield f"{body.waiting} of them were not indexed yet; a running `rag-service serve` or `worker` does it."
+        if body.stale:
+            yield f"{body.stale} of them were made with other settings; `rag-service reingest` updates them."
+        if corpus.kind == "global":
+            readers = "every user" if corpus.shared else "administrators"
+            yield f"It can be read by {', the group '.join((readers, *corpus.groups))}."
+        for source in body.sources:
+            yield f"Source of the exported corpus, to be added again: {source.target}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

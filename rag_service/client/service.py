@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from rag_service.api.corpora.schemas import CorpusBody
@@ -13,9 +13,9 @@ from rag_service.api.http.schemas import CheckedPassage, CheckRequest, PassageBo
 from rag_service.client.background_loop import BackgroundLoop
 from rag_service.client.html import table_html
 from rag_service.client.ingesting import ingest_files
-from rag_service.client.results import CitedAnswer, IngestReport, Items, Passages, TextCheck
+from rag_service.client.results import CitedAnswer, ImportReport, IngestReport, Items, Passages, TextCheck
 from rag_service.domain import LOCAL_ADMIN
-from rag_service.errors import ConfigurationError
+from rag_service.errors import ConfigurationError, NotFoundError
 from rag_service.sources.files import Paths, find_files
 
 if TYPE_CHECKING:
@@ -222,6 +222,62 @@ class Service(Searchable):
         """The corpora that the caller may see, each with its own retriever and query engine."""
         found = self._loop.run(self._backend.corpora())
         return Corpora(items=tuple(CorpusView(info, self._loop, self._backend) for info in found))
+
+    def export_corpus(
+        self, corpus: str | UUID | CorpusView, file: str | Path, *, on_progress: OnProgress | None = None
+    ) -> Path:
+        """Write a corpus to a file that does not exist yet: documents, originals, tables, vectors and settings.
+
+        Args:
+            corpus: by name, id, or as `corpora()` lists it.
+            on_progress: called before each document, on another thread. Embedded only.
+
+        Raises:
+            NotFoundError, PermissionDeniedError: the caller may not change the corpus, or there is none.
+            InputError: the file exists or cannot be written.
+            StoreError: the corpus cannot be read completely; no file is left.
+        """
+        if isinstance(corpus, str):
+            named = [one.id for one in self.corpora() if corpus in (one.name, str(one.id))]
+            if len(named) != 1:
+                raise NotFoundError(f"{len(named)} corpora are named {corpus!r}.")
+            corpus = named[0]
+        corpus_id = corpus.id if isinstance(corpus, CorpusView) else corpus
+        self._loop.run(self._backend.export(corpus_id, Path(file), on_progress))
+        return Path(file)
+
+    def import_corpus(
+        self,
+        file: str | Path,
+        *,
+        name: str | None = None,
+        kind: Literal["global", "personal"] | None = None,
+        index: str | None = None,
+        keep_access: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> ImportReport:
+        """Read an exported corpus into a new corpus of the caller; nothing of it is stored if it fails.
+
+        Args:
+            name, index: of the new corpus; None: as in the file.
+            kind: None: as in the file for administrators, else personal.
+            keep_access: share a global corpus, and with the same groups, as in the file; False: only administrators
+                can read it.
+            on_progress: called before each document, on another thread. Embedded only.
+
+        Raises:
+            ArchiveError: the file is no export, was changed, is too large, or has another version.
+            ConflictError: there is a corpus of this name.
+            InputError: the file cannot be read, or the index is not defined here.
+            PermissionDeniedError: only administrators can import a global corpus.
+            EmbeddingError, StoreError: nothing can be stored now.
+        """
+        body = self._loop.run(
+            self._backend.import_corpus(
+                Path(file), name=name, kind=kind, index=index, keep_access=keep_access, on_progress=on_progress
+            )
+        )
+        return ImportReport(body=body)
 
     @property
     def vector_store(self) -> ChunkStore:

@@ -74,9 +74,12 @@ class CachedEmbedding(WrappedEmbedding):
 
     def for_corpus(self, corpus: Corpus, identity: Identity) -> CachedEmbedding:
         """The same embedding for documents of one corpus; cheap."""
+        return self.for_owner(corpus.owner_id if corpus.kind is CorpusKind.PERSONAL else None, identity)
+
+    def for_owner(self, owner_id: UUID | None, identity: Identity) -> CachedEmbedding:
+        """The same embedding for documents of a user's personal corpora; None: of global ones."""
         bound: CachedEmbedding = self.model_copy()
-        bound._identity = identity
-        bound._tenant = corpus.owner_id if corpus.kind is CorpusKind.PERSONAL else None
+        bound._identity, bound._tenant = identity, owner_id
         return bound
 
     async def aget_text_embedding_batch(

@@ -61,6 +61,7 @@ class Upkeep:
             counts["purged"] = await fetch_value(connection, f"SELECT rag.purge_expired({_PURGED_AT_ONCE})")
         async with self.database.transaction(None) as connection:
             counts["discarded"] = await self.originals.discard(connection)
+            counts["lost_imports"] = await self.originals.end_lost_imports(connection)
         async with self.database.transaction(None) as connection:
             counts["forgotten_embeddings"] = await purge_embeddings(connection)
         if any(counts.values()):

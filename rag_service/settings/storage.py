@@ -53,6 +53,12 @@ class UploadSettings(SettingGroup):
         description="Maximum size of the uploads, in megabytes, that are kept in the data folder while the database "
         "cannot be reached, and accepted when it is back. 0: they are refused.",
     )
+    import_max_mb: int = Field(
+        10_000,
+        alias="import_max_mb",
+        ge=1,
+        description="Maximum size in megabytes of an exported corpus that is sent to the API to be imported.",
+    )
     ttl_seconds: int | None = Field(
         None,
         alias="document_ttl_seconds",

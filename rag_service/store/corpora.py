@@ -188,3 +188,9 @@ async def lock_corpora(connection: Connection, corpus_ids: Iterable[str]) -> Non
     """
     for corpus_id in sorted(corpus_ids):
         await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [corpus_id])
+
+
+async def try_lock_corpus(connection: Connection, corpus_id: UUID) -> bool:
+    """As `lock_corpora`, but without waiting: False if somebody is writing to the corpus."""
+    cursor = await connection.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [str(corpus_id)])
+    return bool((await cursor.fetchone() or (False,))[0])

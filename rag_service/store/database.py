@@ -205,14 +205,17 @@ class Database:
         self._watchdog.connections.add(connection)
 
     @asynccontextmanager
-    async def transaction(self, identity: Identity | None, *, limited: bool = False) -> AsyncIterator[Connection]:
+    async def transaction(
+        self, identity: Identity | None, *, limited: bool = False, snapshot: bool = False
+    ) -> AsyncIterator[Connection]:
         """A transaction as an identity; None sees no rows. `limited`: for searches and lists, to which no statement may
-        be a burden for long.
+        be a burden for long. `snapshot`: all statements see what there was at the first one, and none may write.
 
         Raises StoreError if the database cannot be reached or fails, SearchTimeoutError if it is `limited` and a
         statement takes too long, UnsafeRoleError if row-level security would not hold.
         """
-        begin = "BEGIN; SET LOCAL rag.user_id = %s" + (self._limit if limited else "")
+        mode = " ISOLATION LEVEL REPEATABLE READ, READ ONLY" if snapshot else ""
+        begin = f"BEGIN{mode}; SET LOCAL rag.user_id = %s" + (self._limit if limited else "")
         user_id = "" if identity is None else str(identity.user_id)
         try:
             # Connections that died while they lay idle (server restart, fail-over) show it at the first

@@ -12,7 +12,7 @@ import msgspec
 from rag_service.domain import EncodedTable
 from rag_service.store.database import Connection
 from rag_service.store.rows import fetch_value
-from rag_service.tables.encoding import read_batches, read_description
+from rag_service.tables.encoding import TableDescription, read_batches, read_description
 from rag_service.tables.model import Column, StoredTable
 
 MAX_TABLES = 20  # that one question looks at
@@ -25,30 +25,78 @@ async def write_tables(
 ) -> None:
     """Write the tables of a document that was just stored, inside the caller's transaction."""
     for encoded in tables:
-        table_id, table = uuid4(), read_description(encoded)
-        columns = msgspec.json.encode(table.columns).decode()
+        table_id = await write_table(connection, document_id, corpus_id, read_description(encoded))
+        for batch in read_batches(encoded):
+            await write_rows(connection, table_id, corpus_id, batch)
+
+
+async def write_table(connection: Connection, document_id: UUID, corpus_id: UUID, table: TableDescription) -> UUID:
+    """Write a table of a document without its rows; returns its id."""
+    table_id, columns = uuid4(), msgspec.json.encode(table.columns).decode()
+    await connection.execute(
+        """INSERT INTO tables
+               (id, document_id, corpus_id, number, sheet, caption, columns, row_count, unit, by_period, page)
+           VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)""",
+        (
+            *(table_id, document_id, corpus_id, table.number, table.sheet, table.caption, columns),
+            *(table.row_count, table.unit, table.by_period, table.page),
+        ),
+    )
+    for place, texts in enumerate(table.texts):
         await connection.execute(
-            """INSERT INTO tables
-                   (id, document_id, corpus_id, number, sheet, caption, columns, row_count, unit, by_period, page)
-               VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)""",
-            (
-                *(table_id, document_id, corpus_id, table.number, table.sheet, table.caption, columns),
-                *(table.row_count, table.unit, table.by_period, table.page),
+            "INSERT INTO table_texts (table_id, corpus_id, place, keys, texts) VALUES (%b, %b, %b, %b, %b)",
+            [table_id, corpus_id, place, *((None, None) if texts is None else (list(texts), list(texts.values())))],
+        )
+    return table_id
+
+
+async def write_rows(connection: Connection, table_id: UUID, corpus_id: UUID, batch: bytes) -> None:
+    """Write rows of a table, as `read_batches` gives them."""
+    # PostgreSQL refuses COPY under row-level security.
+    await connection.execute(
+        """INSERT INTO table_rows (table_id, corpus_id, number, is_data, is_heading, section, page, cells)
+           SELECT %b, %b, (r ->> 0)::int, (r ->> 1)::bool, (r ->> 2)::bool, r ->> 3, (r ->> 4)::int, r -> 5
+           FROM jsonb_array_elements(%b::text::jsonb) AS t(r)""",
+        [table_id, corpus_id, batch.decode()],
+    )
+
+
+async def read_tables(connection: Connection, document_id: UUID) -> list[tuple[UUID, TableDescription]]:
+    """The tables of a document, as they were written; `read_rows` has their rows."""
+    cursor = await connection.execute(
+        """SELECT t.id, t.number, t.sheet, t.caption, t.columns, t.row_count, t.unit, t.by_period, t.page,
+                  array(SELECT to_jsonb(x) FROM table_texts x WHERE x.table_id = t.id ORDER BY x.place)
+           FROM tables t WHERE t.document_id = %s ORDER BY t.number""",
+        [document_id],
+    )
+    found = []
+    for table_id, number, sheet, caption, columns, row_count, unit, by_period, page, texts in await cursor.fetchall():
+        description = TableDescription(
+            number=number,
+            sheet=sheet,
+            caption=caption,
+            columns=msgspec.convert(columns, tuple[Column, ...]),
+            row_count=row_count,
+            unit=unit,
+            by_period=by_period,
+            page=page,
+            texts=tuple(
+                None if one["keys"] is None else dict(zip(one["keys"], one["texts"], strict=True)) for one in texts
             ),
         )
-        for place, texts in enumerate(table.texts):
-            await connection.execute(
-                "INSERT INTO table_texts (table_id, corpus_id, place, keys, texts) VALUES (%b, %b, %b, %b, %b)",
-                [table_id, corpus_id, place, *((None, None) if texts is None else (list(texts), list(texts.values())))],
-            )
-        for batch in read_batches(encoded):
-            # PostgreSQL refuses COPY under row-level security.
-            await connection.execute(
-                """INSERT INTO table_rows (table_id, corpus_id, number, is_data, is_heading, section, page, cells)
-                   SELECT %b, %b, (r ->> 0)::int, (r ->> 1)::bool, (r ->> 2)::bool, r ->> 3, (r ->> 4)::int, r -> 5
-                   FROM jsonb_array_elements(%b::text::jsonb) AS t(r)""",
-                [table_id, corpus_id, batch.decode()],
-            )
+        found.append((table_id, description))
+    return found
+
+
+async def read_rows(connection: Connection, table_id: UUID, *, after: int, limit: int) -> tuple[bytes, int, int]:
+    """(a batch as `write_rows` takes it, how many rows it has, number of the last one): rows behind number `after`."""
+    cursor = await connection.execute(
+        """SELECT number, jsonb_build_array(number, is_data, is_heading, section, page, cells)::text
+           FROM table_rows WHERE table_id = %s AND number > %s ORDER BY number LIMIT %s""",
+        [table_id, after, limit],
+    )
+    rows = await cursor.fetchall()
+    return f"[{','.join(row for _, row in rows)}]".encode(), len(rows), rows[-1][0] if rows else after
 
 
 async def find_tables(connection: Connection, document_ids: Iterable[UUID]) -> list[StoredTable]:

@@ -40,7 +40,7 @@ readers.office readers.pdf readers.text readers.web
 readers.mail
 readers
 ingest
-ingest.bulk
+ingest.bulk ingest.transfer
 sources
 retrieval
 answering.proof

@@ -39,7 +39,8 @@ def test_every_command_parses(
     """Names, options and their values, as click reads them."""
     for name in ("reports", "evals"):
         (tmp_path / name).symlink_to(checkout / "evals")
-    (tmp_path / "notes.md").write_text("x", encoding="utf-8")
+    for name in ("notes.md", "documents.tar"):
+        (tmp_path / name).write_text("x", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for shown, example in {**EXAMPLES, "<sub>": "x"}.items():
         line = line.replace(shown, example)

@@ -54,6 +54,26 @@ class CorpusBody(Struct, kw_only=True, frozen=True, rename="camel"):
     updated_at: datetime
 
 
+class ImportedSourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    target: Annotated[str, Meta(description="Without user, password and query.")]
+    depth: int
+    every_seconds: int
+
+
+class ImportBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What an import brought."""
+
+    corpus: CorpusBody
+    documents: int
+    chunks: int
+    waiting: Annotated[
+        int, Meta(description="Documents that were not indexed when they were exported; a worker indexes them.")
+    ]
+    stale: Annotated[int, Meta(description="Documents made with other settings; `rag-service reingest` updates them.")]
+    embedded_again: Annotated[bool, Meta(description="Whether the file had the vectors of another embedding model.")]
+    sources: Annotated[Sequence[ImportedSourceBody], Meta(description="Sources of the corpus, which are not added.")]
+
+
 class CorpusList(Struct, kw_only=True, frozen=True):
     items: Sequence[CorpusBody]
     total: int

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.agents.chat import ChatOutcome, ChatQuery
     from rag_service.answering.record import Difference
     from rag_service.ingest.postponed import PostponedUploads
+    from rag_service.ingest.transfer.transfers import Transfers
     from rag_service.ingest.uploads import Uploads
 
 _P = ParamSpec("_P")
@@ -67,6 +68,7 @@ class TenancyServices:
     uploads: Uploads
     postponed: PostponedUploads
     originals: Originals
+    transfers: Transfers
     fingerprints: Mapping[str, str]  # index name → fingerprint of its current settings
     chat: Callable[[ChatQuery, Identity], tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]]  # `AgentChat.stream`
     replay: Callable[[UUID, Identity], Awaitable[Sequence[Difference]]]  # of an answer's record

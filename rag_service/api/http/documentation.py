@@ -53,6 +53,15 @@ def accepts(kind: type[msgspec.Struct], *, form: dict[str, Any] | None = None) -
     schemas: dict[str, Any] = {"application/json": _without_references(components[kind.__name__], components)}
     if form is not None:
         schemas["multipart/form-data"] = form
+    return _documented(schemas)
+
+
+def accepts_form(form: dict[str, Any]) -> type[Operation]:
+    """An operation that takes a form with the given JSON schema."""
+    return _documented({"multipart/form-data": form})
+
+
+def _documented(schemas: Mapping[str, Any]) -> type[Operation]:
     content = {kind: OpenAPIMediaType(schema=schema) for kind, schema in schemas.items()}
 
     @dataclass

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 from multipart import (  # type: ignore[import-untyped]  # has no py.typed
     MultipartError,
@@ -30,8 +32,17 @@ class Form:
     texts: Mapping[str, list[str]] = field(default_factory=dict)  # field → its values, in order
 
 
-async def read_form(request: AnyRequest, *, file_field: str, text_fields: frozenset[str], file_limit: int) -> Form:
+async def read_form(
+    request: AnyRequest,
+    *,
+    file_field: str,
+    text_fields: frozenset[str],
+    file_limit: int,
+    into: BinaryIO | None = None,
+) -> Form:
     """Read a form of text fields and at most one file of `file_limit` bytes.
+
+    `into`: where the file is written as it arrives; None: it is kept in memory, and returned.
 
     Raises:
         InvalidRequestError: the form is broken, or has unknown, repeated or undecodable fields.
@@ -41,22 +52,26 @@ async def read_form(request: AnyRequest, *, file_field: str, text_fields: frozen
     file: bytes | None = None
     file_name: str | None = None
     texts: dict[str, list[str]] = {}
-    payload = bytearray()
+    payload, size = bytearray(), 0
     segment: MultipartSegment | None = None
     too_large = TooLargeError(f"The file is larger than {file_limit // MEGABYTE} MB.", field=file_field)
     try:
         async for event in _parse(request):
             if isinstance(event, MultipartSegment):
-                segment, payload = event, bytearray()
-                _check_segment(segment, file_field, text_fields, has_file=file is not None)
+                segment, payload, size = event, bytearray(), 0
+                _check_segment(segment, file_field, text_fields, has_file=file_name is not None)
             elif segment is None:
                 continue
             elif event is not None:
-                payload += event
-                if segment.name == file_field and len(payload) > file_limit:
+                size += len(event)
+                if segment.name == file_field and size > file_limit:
                     raise too_large
-                if segment.name != file_field and len(payload) > _TEXT_LIMIT:
+                if segment.name != file_field and size > _TEXT_LIMIT:
                     raise _invalid(segment.name, f"must have at most {_TEXT_LIMIT} bytes")
+                if segment.name == file_field and into is not None:
+                    await asyncio.to_thread(into.write, event)
+                else:
+                    payload += event
             elif segment.name == file_field:
                 file, file_name = bytes(payload), segment.filename
             else:

@@ -17,6 +17,7 @@ from litestar.types import Receive, Scope, Send
 from msgspec import Struct
 
 from rag_service.errors import (
+    ArchiveTooLargeError,
     AuthenticationError,
     ClusterError,
     ConflictError,
@@ -129,6 +130,7 @@ _TABLE: Mapping[type[RagError], _Row] = {
     TooLargeError: _Row(413, "Too large"),
     RequestTimeoutError: _Row(408, "Request timeout"),
     RequestTooLargeError: _Row(413, "Too large"),
+    ArchiveTooLargeError: _Row(413, "Too large"),
     UnsupportedMediaError: _Row(415, "Unsupported media type"),
     ContentTypeError: _Row(415, "Unsupported media type"),
     RateLimitedError: _Row(429, "Too many requests"),

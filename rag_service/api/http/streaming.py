@@ -18,7 +18,7 @@ from litestar.types import Receive, Scope, Send
 
 from rag_service.api.http.bodies import AnyRequest
 from rag_service.api.http.events import NDJSON, SSE, Encoder, NdjsonEncoder, SseEncoder, WireEvent, collect
-from rag_service.api.http.problems import ClientGoneError, Problem, StreamingDisabledError, problem_response
+from rag_service.api.http.problems import ClientGoneError, Problem, StreamingDisabledError, problem_response, report
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -154,6 +154,63 @@ def stream_events(events: AsyncGenerator[WireEvent, None], request: AnyRequest, 
     """The events as NDJSON for clients that ask for it, else as server-sent events."""
     encoder = NdjsonEncoder() if request.accept.best_match([SSE, NDJSON]) == NDJSON else SseEncoder()
     return EventStreamResponse(events, encoder=encoder, heartbeat_seconds=settings.http.heartbeat_seconds)
+
+
+class DownloadResponse(Response[bytes]):
+    """A file in pieces.
+
+    A failure before the first one is a problem with its own status; after a later one the connection is closed before
+    the end of the reply, so that the client sees that the file is not complete.
+    """
+
+    def __init__(self, pieces: AsyncGenerator[bytes], *, media_type: str, disposition: str):
+        """`pieces` are closed, if the reply is sent; `disposition` is the header `Content-Disposition`."""
+        super().__init__(b"")
+        self.pieces = pieces
+        self.file_headers = {
+            "cache-control": "no-store",
+            "content-disposition": disposition,
+            "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+        }
+        self.file_type = media_type
+
+    def to_asgi_response(  # type: ignore[override]  # the options that Litestar passes are not needed
+        self, app: None, request: Request[Any, Any, Any], **_: object
+    ) -> _Download:
+        return _Download(self)
+
+
+class _Download(ASGIResponse):
+    def __init__(self, response: DownloadResponse):
+        super().__init__(headers=response.file_headers, media_type=response.file_type)
+        self._response = response
+        self._complete = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await unless_gone(receive, self._reply(send))
+        except ClientGoneError:
+            if not self._complete:
+                log.info("client_gone")
+
+    async def _reply(self, send: Send) -> None:
+        started = False
+        try:
+            async with aclosing(self._response.pieces) as pieces:
+                async for piece in pieces:
+                    if not started:
+                        self.headers.pop("content-length", None)
+                        await send({"type": "http.response.start", "status": 200, "headers": self.headers.headers})
+                        started = True
+                    if piece:
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except Exception as error:
+            if not started:
+                raise
+            report(error)  # the server closes the connection, since the reply has no end
+            return
+        self._complete = True
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def reply_with_answer(

@@ -148,9 +148,13 @@ def _serialise(node: BaseNode) -> dict[str, Any]:
 async def _insert_postings(
     connection: Connection, ids: list[int], nodes: Sequence[BaseNode], counts: Sequence[Mapping[str, int]]
 ) -> None:
-    documents: dict[tuple[str, str], list[int]] = {}  # (corpus, document) → places of its nodes
+    places: dict[UUID, dict[UUID, list[int]]] = {}  # corpus → document → places of its nodes
     for place, node in enumerate(nodes):
-        documents.setdefault((str(node.metadata[CORPUS_ID]), str(node.metadata[DOCUMENT_ID])), []).append(place)
-    for (corpus_id, document_id), places in documents.items():
-        packed = pack([ids[place] for place in places], [counts[place] for place in places])
-        await insert_postings(connection, UUID(corpus_id), UUID(document_id), packed)
+        corpus_id, document_id = UUID(str(node.metadata[CORPUS_ID])), UUID(str(node.metadata[DOCUMENT_ID]))
+        places.setdefault(corpus_id, {}).setdefault(document_id, []).append(place)
+    for corpus_id, documents in places.items():
+        packed = {
+            document_id: pack([ids[place] for place in own], [counts[place] for place in own])
+            for document_id, own in documents.items()
+        }
+        await insert_postings(connection, corpus_id, packed)

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from rag_service.errors import ConfigurationError, NotFoundError, StoreError
+from rag_service.store.corpora import try_lock_corpus
 from rag_service.store.database import Connection
+from rag_service.store.rows import fetch_value
 
+_IMPORTS = "imports"  # folder of the ids of corpora whose import is not committed
+_LOOK_SECONDS = 3600.0  # between two looks for lost ones: most object stores charge for each
 MAX_SIZE = 2**30  # bytes; as many as PostgreSQL holds in a value
 
 
@@ -27,6 +32,7 @@ class Originals:
         Raises ConfigurationError if the package for this kind of URL is not installed.
         """
         self._filesystem: Any = None
+        self._looked = float("-inf")
         if url is None:
             return
         import fsspec  # type: ignore[import-untyped]  # has no stubs
@@ -84,6 +90,39 @@ class Originals:
         size = await self._call(self._filesystem.size, path)
         found = await self._call(partial(self._filesystem.cat_file, start=start, end=min(size, start + length)), path)
         return found, size
+
+    async def begin_import(self, corpus_id: UUID) -> None:
+        """Note that files of a corpus are written whose rows nobody sees before all are committed.
+
+        The caller holds the lock of the corpus until then.
+        """
+        if self._filesystem is not None:
+            await self._call(partial(self._filesystem.makedirs, self._path(_IMPORTS), exist_ok=True))
+            await self._call(self._filesystem.pipe_file, self._path(f"{_IMPORTS}/{corpus_id}"), b"")
+
+    async def end_import(self, connection: Connection, corpus_id: UUID) -> bool:
+        """Forget what `begin_import` noted; whether the files were removed, as the corpus was not committed.
+
+        Needs no identity, and does nothing while the import runs.
+        """
+        if self._filesystem is None or not await try_lock_corpus(connection, corpus_id):
+            return False
+        is_lost = await fetch_value(connection, "SELECT rag.corpus_kind(%s)", [corpus_id]) is None
+        if is_lost and await self._call(self._filesystem.exists, self._path(str(corpus_id))):
+            await self._call(partial(self._filesystem.rm, self._path(str(corpus_id)), recursive=True))
+        await self._call(self._filesystem.rm_file, self._path(f"{_IMPORTS}/{corpus_id}"))
+        return is_lost
+
+    async def end_lost_imports(self, connection: Connection) -> int:
+        """Remove the files of imports whose process was killed; returns how many. Looks once an hour."""
+        if self._filesystem is None or time.monotonic() - self._looked < _LOOK_SECONDS:
+            return 0
+        self._looked = time.monotonic()
+        folder = self._path(_IMPORTS)
+        if not await self._call(self._filesystem.exists, folder):
+            return 0
+        noted = await self._call(partial(self._filesystem.ls, folder, detail=False))
+        return sum([await self.end_import(connection, UUID(path.rpartition("/")[2])) for path in noted])
 
     async def discard(self, connection: Connection) -> int:
         """Remove files whose documents are gone; returns how many. Needs no identity."""

@@ -234,11 +234,13 @@ class ReplicaAt(Database):
         return 0.0 if self._busy_since is None else time.monotonic() - self._busy_since
 
     @asynccontextmanager
-    async def transaction(self, identity: Identity | None, *, limited: bool = False) -> AsyncIterator[Connection]:
+    async def transaction(
+        self, identity: Identity | None, *, limited: bool = False, snapshot: bool = False
+    ) -> AsyncIterator[Connection]:
         """As `Database.transaction`; raises ReplicaBehindError if the replica is not there yet."""
         self._busy_since = time.monotonic()
         try:
-            async with self._standby.transaction(identity, limited=limited) as connection:
+            async with self._standby.transaction(identity, limited=limited, snapshot=snapshot) as connection:
                 await self._replica.wait_for(self._position, connection)
                 yield connection
         finally:

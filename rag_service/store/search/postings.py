@@ -18,7 +18,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from rag_service.store.database import Connection
+from rag_service.store.database import BigIntegers, Connection
 from rag_service.store.search.scope import SearchScope, chunk_conditions, corpora_condition
 
 ENTRIES_A_ROW = 200  # what the index holds beside its key must stay below 2,700 bytes
@@ -68,23 +68,28 @@ def pack(chunk_ids: Sequence[int], counts: Sequence[Mapping[str, int]]) -> dict[
 
 
 async def insert_postings(
-    connection: Connection, corpus_id: UUID, document_id: UUID, postings: Mapping[str, bytes]
+    connection: Connection, corpus_id: UUID, documents: Mapping[UUID, Mapping[str, bytes]]
 ) -> None:
-    """Write the postings of a document inside the caller's transaction."""
+    """Write the postings of documents inside the caller's transaction.
+
+    In one statement: each counts its terms in rows that all documents of the corpus share.
+    """
     size = ENTRIES_A_ROW * ENTRY_BYTES
     rows = [
-        (term, entries[start : start + size])
+        (place, term, entries[start : start + size])
+        for place, postings in enumerate(documents.values(), 1)
         for term, entries in sorted(postings.items())
         for start in range(0, len(entries), size)
     ]
     if not rows:
         return
+    places, terms, packed = zip(*rows, strict=True)
     # A document has thousands of terms. As lines they cost psycopg nothing; no term holds a line's end.
     await connection.execute(
         """INSERT INTO postings (corpus_id, document_id, term, entries)
-           SELECT %s::uuid, %s::uuid, term, entries
-           FROM unnest(string_to_array(%s, E'\n'), %b::bytea[]) AS t(term, entries)""",
-        [corpus_id, document_id, "\n".join([term for term, _ in rows]), [entries for _, entries in rows]],
+           SELECT %s::uuid, (%b::uuid[])[place], term, entries
+           FROM unnest(%b::bigint[], string_to_array(%s, E'\n'), %b::bytea[]) AS t(place, term, entries)""",
+        [corpus_id, list(documents), BigIntegers(places), "\n".join(terms), list(packed)],
     )
 
 

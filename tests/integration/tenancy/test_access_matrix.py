@@ -109,6 +109,8 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", f"{API}/corpora/{{corpus_id}}"): read(404, 200, 404),
     ("PATCH", f"{API}/corpora/{{corpus_id}}"): write(404, 200, 404, {"active": True}, shows=True),
     ("DELETE", f"{API}/corpora/{{corpus_id}}"): write(404, 204, 404),
+    ("GET", f"{API}/corpora/{{corpus_id}}/export"): read(404, 200, 404),
+    ("POST", f"{API}/corpora/import"): write(415, 415, 415, {}),  # whose it becomes: test_transfer.py
     ("GET", f"{API}/corpora/{{corpus_id}}/documents"): read(404, 200, 404),
     ("POST", f"{API}/corpora/{{corpus_id}}/documents"): write(404, 202, 404, {"text": "x"}),
     ("POST", f"{API}/corpora/{{corpus_id}}/sources"): write(404, 201, 404, {"target": "https://example.org/new"}),

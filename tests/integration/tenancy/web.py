@@ -22,10 +22,11 @@ from rag_service.components import Components, open_components
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
 from rag_service.ingest.postponed import PostponedUploads
+from rag_service.ingest.transfer.transfers import build_transfers
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.embedded import EmbeddedServer
-from tests.integration.tenancy.conftest import INDEX, House
+from tests.integration.tenancy.conftest import INDEX, House, load_indices
 from tests.unit.api.samples import application_over
 
 SECRET = "a secret of thirty-two bytes, at the least"
@@ -58,6 +59,7 @@ def build_application(house: House, settings: Settings, *, chat: Any = None) -> 
         uploads=house.uploads,
         postponed=PostponedUploads(house.uploads, Path("unused"), max_bytes=0),
         originals=house.originals,
+        transfers=build_transfers(settings, house.ingestor(), house.originals, load_indices()),
         fingerprints=house.fingerprints,
         chat=chat,
         replay=refuse,

@@ -1,0 +1,352 @@
+"""What the members of an exported corpus hold: docs/reference/export-format.md describes them.
+
+Whatever is decoded here may come from an enemy: types, sizes and references are checked before anything is stored.
+"""
+
+from __future__ import annotations
+
+import base64
+import string
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Literal, TypeVar
+from uuid import UUID, uuid5
+
+import msgspec
+import numpy as np
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
+from msgspec import Meta, Struct
+
+from rag_service.domain import Location
+from rag_service.errors import ArchiveError, ArchiveVersionError
+from rag_service.store.documents.chunks import (
+    CHAR_END,
+    CHAR_START,
+    CHUNK_INDEX,
+    CHUNK_TYPE,
+    CORPUS_ID,
+    DOCUMENT_ID,
+    LANGUAGE,
+    REQUIRED_KEYS,
+    SPANS,
+)
+from rag_service.tables.encoding import TableDescription
+
+FORMAT = "rag-service corpus"
+VERSION = 1
+
+MANIFEST, CORPUS = "manifest.json", "corpus.json"
+
+_Kind = TypeVar("_Kind", bound=Struct)
+_Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]  # SHA-256
+_Count = Annotated[int, Meta(ge=0, lt=2**31)]
+_Name = Annotated[str, Meta(min_length=1, max_length=3_000)]
+_MAX_TEMPLATE = 500  # characters
+_MAX_DIGITS = 1_000  # of a number in a table; PostgreSQL reckons with a hundred times as many
+_WORD_BYTES = 14  # of a word's place, see `word_boxes`
+
+
+class EmbeddingForm(Struct, kw_only=True, frozen=True):
+    """What the vectors were made with."""
+
+    model: str  # and the prefix of passages, if one is added
+    dimension: Annotated[int, Meta(ge=1, le=16_000)]
+
+
+class Counts(Struct, kw_only=True, frozen=True):
+    """What the file holds."""
+
+    documents: _Count
+    originals: _Count
+    chunks: _Count
+    tables: _Count
+
+
+class Manifest(Struct, kw_only=True, frozen=True):
+    """The first member. Its `format` and `version` never change their place."""
+
+    format: str
+    version: int
+    written_at: datetime  # the moment of the snapshot
+    written_by: str  # version of the service
+    embedding: EmbeddingForm
+    counts: Counts
+
+
+class SourceForm(Struct, kw_only=True, frozen=True):
+    """A source, without what signs in to it."""
+
+    target: Annotated[str, Meta(max_length=2_000)]
+    depth: int
+    every_seconds: int
+
+
+class CorpusForm(Struct, kw_only=True, frozen=True):
+    """The settings of the corpus."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    kind: Literal["global", "personal"]
+    index: Annotated[str, Meta(min_length=1, max_length=200)]
+    active: bool
+    ttl_seconds: Annotated[int, Meta(ge=1, lt=2**31)] | None
+    shared: bool
+    groups: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(max_length=100)]
+    sources: Annotated[tuple[SourceForm, ...], Meta(max_length=1_000)]
+
+
+class DocumentForm(Struct, kw_only=True, frozen=True):
+    """A document: what is known of it, and which members follow."""
+
+    id: _Name  # where it was; the chunks refer to it
+    name: _Name
+    title: str
+    file_name: str | None
+    source: str | None
+    tags: tuple[str, ...]
+    language: Annotated[str, Meta(max_length=100)] | None
+    media_type: str | None
+    content_hash: _Hash
+    fingerprint: Annotated[str, Meta(max_length=100)]  # of the settings that made its chunks; "": it has none yet
+    fields: dict[str, str]
+    metadata: dict[str, Any]
+    territory: str | None
+    dated: date | None
+    size_bytes: Annotated[int, Meta(ge=0, lt=2**62)]
+    expires_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    has_original: bool
+    chunks: _Count
+    tables: _Count
+
+
+class RelatedForm(Struct, kw_only=True, frozen=True):
+    """A node that another one refers to."""
+
+    id: str
+    type: Annotated[str, Meta(max_length=10)] | None = None  # of LlamaIndex's `ObjectType`
+    hash: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class NodeForm(Struct, kw_only=True, frozen=True):
+    """What LlamaIndex keeps of a node, besides its text and vector."""
+
+    id: _Name
+    metadata: dict[str, Any]
+    hidden_from_embedding: tuple[str, ...]  # keys of the metadata
+    hidden_from_llm: tuple[str, ...]
+    text_template: str
+    metadata_template: str
+    metadata_separator: Annotated[str, Meta(max_length=10)]
+    related: dict[str, Annotated[tuple[RelatedForm, ...], Meta(min_length=1)]]  # by the name of the relationship
+    start: int | None = None  # where the parser says that it stands
+    end: int | None = None
+
+
+class ChunkForm(Struct, kw_only=True, frozen=True):
+    """A chunk of a document."""
+
+    index: _Count
+    start: _Count  # characters of the document's text
+    end: _Count
+    text: str | None  # None: those characters
+    spans: list[Any]  # as `domain.write_span` writes them
+    embedding: bytes  # numbers of 16 bits, little-endian (Base64)
+    node: NodeForm
+
+
+# [number, is_data, is_heading, section, page, cells]; a cell is [text, key, number, start], or null.
+Row = tuple[int, bool, bool, str, int | None, list[tuple[str, str, str | None, int | None] | None]]
+
+
+def decode(data: bytes, kind: type[_Kind], name: str) -> _Kind:
+    """A member of JSON. Raises ArchiveError."""
+    try:
+        found = msgspec.json.decode(data, type=kind)
+        msgspec.json.encode(found)  # numbers that nobody else reads
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
+        raise ArchiveError(f"{name} of the file is not as an export writes it.") from error
+    return found
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """The manifest. Raises ArchiveVersionError if it is of another version."""
+
+    class Head(Struct):
+        format: str
+        version: int
+
+    head = decode(data, Head, MANIFEST)
+    if head.format != FORMAT:
+        raise ArchiveError("The file is not an export of a corpus.")
+    if head.version != VERSION:
+        raise ArchiveVersionError(f"The file has version {head.version} of the format; this service reads {VERSION}.")
+    return decode(data, Manifest, MANIFEST)
+
+
+def decode_chunks(data: bytes, text: str, name: str) -> list[ChunkForm]:
+    """The chunks of a member, a line each. Raises ArchiveError."""
+    chunks = [decode(line, ChunkForm, name) for line in data.splitlines()]
+    for chunk in chunks:
+        if not (chunk.start <= chunk.end <= len(text) and _are_spans(chunk.spans) and _is_node(chunk.node)):
+            raise ArchiveError(f"{name} of the file has a chunk that no export has.")
+    return chunks
+
+
+def decode_table(data: bytes, name: str) -> TableDescription:
+    table = decode(data, TableDescription, name)
+    if not 0 < len(table.columns) == len(table.texts):
+        raise ArchiveError(f"{name} of the file is not as an export writes it.")
+    return table
+
+
+def check_rows(data: bytes, table: TableDescription, text: str, name: str) -> int:
+    """The number of rows of a member. Raises ArchiveError."""
+    try:
+        rows = msgspec.json.decode(data, type=list[Row])
+        fine = bool(rows) and all(len(row[5]) == len(table.columns) for row in rows)
+        for cell in (cell for row in rows for cell in row[5] if cell is not None):
+            fine &= (cell[2] is None or _is_number(cell[2])) and 0 <= (cell[3] or 0) <= len(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError, InvalidOperation) as error:
+        raise ArchiveError(f"{name} of the file is not as an export writes it.") from error
+    if not fine:
+        raise ArchiveError(f"{name} of the file has a row that no export has.")
+    return len(rows)
+
+
+def _is_number(written: str) -> bool:
+    number = Decimal(written)
+    return len(written) <= _MAX_DIGITS and number.is_finite() and abs(number.adjusted()) <= _MAX_DIGITS
+
+
+def _are_spans(spans: list[Any]) -> bool:
+    try:
+        for start, end, location, *words in spans:
+            msgspec.convert(location, Location)
+            if not (isinstance(start, int) and isinstance(end, int) and 0 <= start <= end < 2**31 and len(words) <= 1):
+                return False
+            if words and len(base64.b64decode(words[0], validate=True)) % _WORD_BYTES:
+                return False
+    except (TypeError, ValueError):  # not three or four values, no location, no Base64
+        return False
+    return True
+
+
+def _is_node(node: NodeForm) -> bool:
+    return (
+        _is_template(node.text_template, {"content", "metadata_str"})
+        and _is_template(node.metadata_template, {"key", "value"})
+        and node.related.keys() <= NodeRelationship.__members__.keys()
+        and all(isinstance(node.metadata.get(key), str | None) for key in (LANGUAGE, CHUNK_TYPE))
+    )
+
+
+def _is_template(template: str, names: set[str]) -> bool:
+    """Whether a template holds each name at most once, and as it is: a width could ask for gigabytes of spaces."""
+    if len(template) > _MAX_TEMPLATE:
+        return False
+    try:
+        parts = [part[1:] for part in string.Formatter().parse(template) if part[1] is not None]
+    except ValueError:
+        return False
+    held = [name for name, spec, conversion in parts if not spec and conversion is None]
+    return len(held) == len(parts) == len(set(held)) and set(held) <= names
+
+
+def read_vector(packed: bytes, dimension: int) -> list[float]:
+    """The numbers of a vector. Raises ArchiveError unless there are `dimension` finite ones."""
+    vector = np.frombuffer(packed, "<f2") if len(packed) == 2 * dimension else np.array([np.nan])
+    if not np.isfinite(vector).all():
+        raise ArchiveError(f"The file has a vector that is not {dimension} numbers.")
+    numbers: list[float] = vector.astype(np.float32).tolist()
+    return numbers
+
+
+def write_chunk(node: BaseNode, text: str) -> ChunkForm:
+    """A stored node with its vector and spans; `text` is that of its document."""
+    metadata, content = node.metadata, node.get_content(MetadataMode.NONE)
+    start, end = metadata[CHAR_START], metadata[CHAR_END]
+    plain = node if isinstance(node, TextNode) else TextNode()  # the templates of a node of another kind
+    return ChunkForm(
+        index=metadata[CHUNK_INDEX],
+        start=start,
+        end=end,
+        text=None if text[start:end] == content else content,
+        spans=metadata[SPANS],
+        embedding=np.asarray(node.get_embedding(), "<f2").tobytes(),
+        node=NodeForm(
+            id=node.node_id,
+            metadata={key: value for key, value in metadata.items() if key not in (SPANS, *REQUIRED_KEYS)},
+            hidden_from_embedding=tuple(node.excluded_embed_metadata_keys),
+            hidden_from_llm=tuple(node.excluded_llm_metadata_keys),
+            text_template=plain.text_template,
+            metadata_template=node.metadata_template,
+            metadata_separator=node.metadata_separator,
+            related={
+                NodeRelationship(kind).name: tuple(map(_write_related, one))
+                if isinstance(one, list)
+                else (_write_related(one),)
+                for kind, one in node.relationships.items()
+            },
+            start=plain.start_char_idx,
+            end=plain.end_char_idx,
+        ),
+    )
+
+
+def _write_related(related: RelatedNodeInfo) -> RelatedForm:
+    kind = getattr(related.node_type, "value", related.node_type)
+    return RelatedForm(id=related.node_id, type=kind, hash=related.hash, metadata=related.metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Renamed:
+    """A document that gets another id, and its nodes with it."""
+
+    before: str
+    document_id: UUID
+    corpus_id: UUID
+
+    def node_id(self, before: str) -> str:
+        """The same one for the same node; no other document has it."""
+        if before.startswith(f"{self.before}:"):  # as our chunker makes them
+            return f"{self.document_id}:{before.removeprefix(f'{self.before}:')}"
+        return str(uuid5(self.document_id, before))
+
+    def make_node(self, chunk: ChunkForm, text: str, vector: list[float] | None) -> BaseNode:
+        """A chunk as a node of the document."""
+        form = chunk.node
+        return TextNode(
+            id_=self.node_id(form.id),
+            text=text[chunk.start : chunk.end] if chunk.text is None else chunk.text,
+            embedding=vector,
+            metadata={
+                **form.metadata,
+                CORPUS_ID: str(self.corpus_id),
+                DOCUMENT_ID: str(self.document_id),
+                CHUNK_INDEX: chunk.index,
+                CHAR_START: chunk.start,
+                CHAR_END: chunk.end,
+                SPANS: chunk.spans,
+            },
+            excluded_embed_metadata_keys=list(form.hidden_from_embedding),
+            excluded_llm_metadata_keys=list(form.hidden_from_llm),
+            text_template=form.text_template,
+            metadata_template=form.metadata_template,
+            metadata_separator=form.metadata_separator,
+            start_char_idx=form.start,
+            end_char_idx=form.end,
+            relationships=dict(map(self._related, form.related.items())),
+        )
+
+    def _related(self, item: tuple[str, tuple[RelatedForm, ...]]) -> tuple[NodeRelationship, Any]:
+        relationship, nodes = NodeRelationship[item[0]], item[1]
+        found = []
+        for node in nodes:
+            node_id = str(self.document_id) if node.id == self.before else self.node_id(node.id)
+            if relationship is NodeRelationship.SOURCE and node.id != self.before:
+                node_id = node.id  # of a document of LlamaIndex's, whose name it is
+            found.append(RelatedNodeInfo(node_id=node_id, node_type=node.type, hash=node.hash, metadata=node.metadata))
+        return relationship, found if relationship is NodeRelationship.CHILD else found[0]
