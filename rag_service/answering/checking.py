@@ -36,8 +36,7 @@ from rag_service.language.detection import detect_language
 from rag_service.language.words import words
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.store.database import Database
-from rag_service.store.documents.node_search import READABLE
-from rag_service.store.search.passages import read_chunk_rows, to_chunks
+from rag_service.store.search.passages import read_passages
 
 _COMPARED = 10  # passages that a sentence without a mark is compared with
 _NOWHERE = UUID(int=0)  # document and corpus of a passage that the caller gives
@@ -136,12 +135,7 @@ class TextChecker:
         if self._database is None:
             return {}
         async with self._database.transaction(identity) as connection:
-            cursor = await connection.execute(
-                f"SELECT c.id FROM {READABLE} AND c.node_id = ANY(%s)",  # noqa: S608 - fixed text
-                [[chunk_id.replace("\0", "") for chunk_id in ids]],
-            )
-            rows = await read_chunk_rows(connection, [row[0] for row in await cursor.fetchall()])
-        return {chunk.id: chunk for chunk in to_chunks(rows).values()}
+            return await read_passages(connection, ids)
 
 
 def check_text(text: str, passages: Sequence[Hit], language: str | None) -> CheckedAnswer:

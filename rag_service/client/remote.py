@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
+from rag_service.api.agents.schemas import KeptAnswerBody
 from rag_service.api.corpora.schemas import CorpusBody, CorpusList
+from rag_service.api.http.events import NDJSON, WireEvent
 from rag_service.api.http.schemas import (
     AnswerBody,
+    AnswerRequest,
     CheckBody,
     CheckRequest,
+    CitationBody,
+    DeltaData,
+    DoneData,
     IngestBody,
     PassageBody,
     SearchBody,
     SearchRequest,
+    SourceBody,
+    SourcesData,
+    StepData,
 )
 from rag_service.errors import ConfigurationError, InputError, RagError
 
 T = TypeVar("T")
 
+_ANSWER = "/api/v1/query/answer"
+_EVENTS: dict[str, type[msgspec.Struct]] = {
+    "sources": SourcesData,
+    "step": StepData,
+    "delta": DeltaData,
+    "citation": CitationBody,
+    "done": DoneData,
+}
+
 _PAGE = 100  # corpora per request
 _TIMEOUT = httpx.Timeout(300.0, connect=10.0)  # a busy model takes long to answer
+
+
+class _Event(msgspec.Struct):
+    """A line of a streamed answer; heartbeats have no data."""
+
+    event: str
+    data: msgspec.Raw = msgspec.Raw()
 
 
 class ServiceUnreachableError(RagError):
@@ -75,14 +100,35 @@ class RemoteBackend:
             raise InputError(
                 "alpha and mode are only available with an embedded service; a remote one uses its own definition."
             )
-        return await self._request("POST", "/api/v1/query", SearchBody, json=_as_json(request))
+        return await self._request("POST", "/api/v1/query", SearchBody, json=as_json(request, SearchRequest))
 
-    async def answer(
-        self, request: SearchRequest, *, with_passages: bool = False
-    ) -> tuple[AnswerBody, list[PassageBody]]:
+    async def answer(self, request: AnswerRequest) -> AnswerBody:
+        return await self._request("POST", _ANSWER, _answer_kind(request), json=as_json(request, AnswerRequest))
+
+    async def stream(self, request: AnswerRequest, *, retractable: bool = True) -> AsyncGenerator[WireEvent, None]:
+        """The events of an answer; text may be taken back in any case."""
+        kinds = {**_EVENTS, "final": _answer_kind(request)}
+        body, headers = as_json(request, AnswerRequest) | {"stream": True}, {"Accept": NDJSON}
+        try:
+            async with self._connected().stream("POST", _ANSWER, json=body, headers=headers) as response:
+                if response.is_error:
+                    await response.aread()
+                    raise error_from(_problem_of(response), response.status_code)
+                async for line in _lines(response):
+                    event = msgspec.json.decode(line, type=_Event)
+                    if event.event == "error":
+                        raise error_from(msgspec.json.decode(event.data), 500)
+                    if event.event in kinds:
+                        yield WireEvent(event.event, msgspec.json.decode(event.data, type=kinds[event.event]))
+                    if event.event == "done":
+                        return
+        except httpx.TransportError as error:
+            raise ServiceUnreachableError(f"The service at {self.where} does not respond.") from error
+        raise ServiceUnreachableError(f"The service at {self.where} ended the stream before the answer.")
+
+    async def read_passages(self, request: SearchRequest, sources: Sequence[SourceBody]) -> list[PassageBody]:
         """An answer has the places of its passages, not their texts: these are searched for again."""
-        body = await self._request("POST", "/api/v1/query/answer", AnswerBody, json=_as_json(request))
-        return body, (await self.search(request)).passages if with_passages and body.sources else []
+        return (await self.search(request)).passages if sources else []
 
     async def check(self, request: CheckRequest) -> CheckBody:
         return await self._request("POST", "/api/v1/check", CheckBody, json=msgspec.to_builtins(request))
@@ -96,11 +142,14 @@ class RemoteBackend:
             if not page.items or len(found) >= page.total:
                 return found
 
-    async def _request(self, method: str, path: str, kind: type[T], **content: Any) -> T:
+    def _connected(self) -> httpx.AsyncClient:
         if self._client is None:
             raise RuntimeError("The service is closed; call open_service() again.")
+        return self._client
+
+    async def _request(self, method: str, path: str, kind: type[T], **content: Any) -> T:
         try:
-            response = await self._client.request(method, path, **content)
+            response = await self._connected().request(method, path, **content)
         except httpx.TransportError as error:
             raise ServiceUnreachableError(f"The service at {self.where} does not respond.") from error
         if response.is_error:
@@ -108,10 +157,24 @@ class RemoteBackend:
         return msgspec.json.decode(response.content, type=kind)
 
 
-def _as_json(request: SearchRequest) -> dict[str, Any]:
-    """The request without empty fields, for which the service has defaults."""
+def as_json(request: SearchRequest, kind: type[SearchRequest]) -> dict[str, Any]:
+    """The fields of a kind of request, without empty ones, for which the service has defaults."""
     fields: dict[str, Any] = msgspec.to_builtins(request)
-    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+    known = {field.encode_name for field in msgspec.structs.fields(kind)}
+    return {name: value for name, value in fields.items() if name in known and value not in (None, [], {})}
+
+
+def _answer_kind(request: AnswerRequest) -> type[AnswerBody]:
+    return KeptAnswerBody if request.keep or request.conversation_id is not None else AnswerBody
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Lines of NDJSON; those of httpx also end at characters that JSON may contain."""
+    rest = b""
+    async for part in response.aiter_bytes():
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line
 
 
 def _problem_of(response: httpx.Response) -> dict[str, Any]:

@@ -30,7 +30,13 @@ from rag_service.ingest.documents import (
     write_document,
 )
 from rag_service.ingest.embedding_cache import CachedEmbedding
-from rag_service.ingest.transformations import EmbedWithProgress, Progress, build_transformations, reader_classes
+from rag_service.ingest.transformations import (
+    EmbedWithProgress,
+    Progress,
+    build_transformations,
+    describe_transformation,
+    reader_classes,
+)
 from rag_service.readers.file_reader import SPANS, FileReader
 from rag_service.store.corpora import Corpus
 from rag_service.store.database import Connection, Database
@@ -58,8 +64,7 @@ class Ingestor:
     model: str  # of the embedding; part of the fingerprint, as its dimension
     dimension: int
     originals: Originals | None = None  # keeps the original bytes; None keeps only the text
-    # Run for every index, after those of its definition; not part of the fingerprint. A `NodeParser` among them
-    # replaces our chunker.
+    # Run for every index, after those of its definition. A `NodeParser` among them replaces our chunker.
     transformations: Sequence[TransformComponent] = ()
     _built: dict[str, Sequence[TransformComponent]] = field(default_factory=dict, init=False)  # by fingerprint
     _stores: dict[str, ChunkStore] = field(default_factory=dict, init=False)
@@ -72,7 +77,11 @@ class Ingestor:
 
     def fingerprint(self, index: IndexDefinition) -> str:
         """What the chunks of this index depend on; stored with every document."""
-        return index.fingerprint(embedding_model=self.model, dimension=self.dimension)
+        return index.fingerprint(
+            embedding_model=self.model,
+            dimension=self.dimension,
+            transformations=[describe_transformation(component) for component in self.transformations],
+        )
 
     def vector_store(self, index: IndexDefinition, identity: Identity) -> ChunkStore:
         """A LlamaIndex vector store over everything the identity may read."""

@@ -79,6 +79,7 @@ class RagQuery(QueryBundle):
     mode: Mode | None = None  # None: as the settings say
     alpha: float | None = None  # weight of the vector search, 0..1; None: the index definition's
     as_asked: bool = False  # one search, whatever it asks for
+    given: tuple[Hit, ...] | None = None  # answered from these passages only, in this order; None: from what is found
     turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
     prompt: str | None = None  # template; None: the index's
     instructions: str = ""  # an agent's, added to the rules of the template

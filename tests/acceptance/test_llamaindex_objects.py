@@ -128,6 +128,26 @@ def test_objects_given_to_open_service_write_and_postprocess_the_answer(
         assert service.retriever.retrieve(QUESTION)[0].node.get_content().startswith("Members may borrow")
 
 
+def test_a_document_is_ingested_again_when_a_given_transformation_changed(
+    database_server: EmbeddedServer, fake_embedding: FakeEmbedding, tmp_path: Path
+) -> None:
+    document = tmp_path / "rules.md"
+    document.write_text(TEXT, encoding="utf-8")
+
+    def outcome(*transformations: TransformComponent) -> str:
+        with open_service(
+            database_url=database_server.service_conninfo, embedding=fake_embedding, transformations=transformations
+        ) as service:
+            return service.ingest(document).items[0].outcome
+
+    assert outcome() == "added"
+    assert outcome(SentenceSplitter(chunk_size=64, chunk_overlap=8)) == "replaced"
+    assert outcome(SentenceSplitter(chunk_size=64, chunk_overlap=8)) == "unchanged"
+    assert outcome(SentenceSplitter(chunk_size=32, chunk_overlap=8)) == "replaced"
+    assert outcome(SentenceSplitter(chunk_size=32, chunk_overlap=8), Stamp()) == "replaced"
+    assert outcome() == "replaced"
+
+
 def test_objects_given_to_create_app_answer_requests(database_server: EmbeddedServer) -> None:
     seen = Seen()
     settings = Settings(database_url=database_server.service_conninfo, similarity_threshold=0)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.schemas import SearchRequest
-from rag_service.domain import Condition, ConditionGroup, Filters, FilterTree, Identity, Operator
+from rag_service.api.http.schemas import AnswerRequest, SearchRequest
+from rag_service.domain import Condition, ConditionGroup, Filters, FilterTree, Identity, Operator, Turn
 from rag_service.errors import InputError
 from rag_service.settings import Settings
 from rag_service.store.search.conditions import MAX_DEPTH, check_tree
@@ -56,6 +56,13 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
             must_exist=True,
         ),
     )
+
+
+def read_turns(request: AnswerRequest) -> tuple[Turn, ...]:
+    """What was said before the question, as the request tells it. Raises InvalidRequestError."""
+    if wrong := list(find_unstorable({"messages": [message.content for message in request.messages]})):
+        raise InvalidRequestError(wrong)
+    return tuple(Turn(role=message.role, content=message.content) for message in request.messages)
 
 
 def read_filter(raw: Mapping[str, Any]) -> tuple[FilterTree | None, list[FieldError]]:

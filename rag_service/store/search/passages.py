@@ -25,6 +25,18 @@ async def read_chunk_rows(connection: Connection, chunk_ids: Sequence[int]) -> l
     return await cursor.fetchall()
 
 
+async def read_passages(connection: Connection, node_ids: Sequence[str]) -> dict[str, Chunk]:
+    """Passages by the id that the API calls `chunkId`; those that the identity cannot search are left out."""
+    cursor = await connection.execute(
+        """SELECT c.id
+           FROM data_chunks c JOIN documents d ON d.id = c.document_id JOIN corpora r ON r.id = d.corpus_id
+           WHERE r.active AND c.node_id = ANY(%s)""",
+        [[node_id.replace("\0", "") for node_id in node_ids]],
+    )
+    rows = await read_chunk_rows(connection, [row[0] for row in await cursor.fetchall()])
+    return {chunk.id: chunk for chunk in to_chunks(rows).values()}
+
+
 def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
     """Chunks by id."""
     chunks = {}
