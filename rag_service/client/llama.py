@@ -23,7 +23,7 @@ from llama_index.core.base.response.schema import (
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
-from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import FunctionTool
 
 from rag_service.answering.tools.definitions import make_function_tools
@@ -37,6 +37,7 @@ from rag_service.client.remote import RemoteBackend
 from rag_service.client.results import CitedAnswer
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError, InputError
+from rag_service.retrieval.query import make_node
 from rag_service.unpicklable import Unpicklable
 
 if TYPE_CHECKING:
@@ -45,41 +46,32 @@ if TYPE_CHECKING:
     from rag_service.client.embedded import EmbeddedBackend
 
 
-# Metadata of a passage that say nothing to a model.
-_IDS = ["document_id", "corpus_id", "chunk_index"]
-
-
 def to_node(passage: PassageBody) -> NodeWithScore:
-    """A passage as a node; its score is the calibrated relevance.
-
-    Its metadata are the filter fields of its document, its tags and its place; a language model sees no ids.
-    """
-    document_id = str(passage.document_id)
-    metadata: dict[str, Any] = {
-        **passage.metadata,
-        "document_id": document_id,
-        "corpus_id": str(passage.corpus_id),
-        "title": passage.title,
-        "file_name": passage.file_name,
-        "source": passage.source,
-        "tags": passage.tags,
-        "place": passage.place,
-        "chunk_index": passage.chunk_index,
-    }
-    if passage.location is not None and passage.location.page is not None:
-        metadata["page_label"] = str(passage.location.page)  # as LlamaIndex's readers of PDF files call it
-    return NodeWithScore(
-        node=TextNode(
-            id_=passage.chunk_id,
-            text=passage.text,
-            start_char_idx=passage.start,
-            end_char_idx=passage.end,
-            metadata=metadata,
-            excluded_llm_metadata_keys=list(_IDS),
-            excluded_embed_metadata_keys=list(_IDS),
-            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document_id)},
-        ),
+    """A passage as a node with the metadata that the service's own postprocessors see."""
+    page = None if passage.location is None else passage.location.page
+    return make_node(
+        passage.chunk_id,
+        passage.text,
+        (passage.start, passage.end),
         score=passage.score,
+        ids={
+            "document_id": str(passage.document_id),
+            "corpus_id": str(passage.corpus_id),
+            "chunk_index": passage.chunk_index,
+        },
+        extra={key: value for key, value in passage.metadata.items() if key not in passage.fields},
+        metadata={
+            **passage.fields,
+            "title": passage.title,
+            "file_name": passage.file_name,
+            "source": passage.source,
+            "tags": passage.tags,
+            "language": passage.language,
+            "dated": None if passage.dated is None else passage.dated.isoformat(),
+            "updated_at": None if passage.updated_at is None else passage.updated_at.isoformat(),
+            "place": passage.place,
+            "page_label": None if page is None else str(page),
+        },
     )
 
 

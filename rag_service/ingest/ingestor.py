@@ -17,7 +17,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import BaseNode, Document, TransformComponent
 
-from rag_service.domain import Identity
+from rag_service.domain import READER_WARNINGS, Identity
 from rag_service.errors import DocumentError
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.documents import (
@@ -42,7 +42,7 @@ from rag_service.store.corpora import Corpus
 from rag_service.store.database import Connection, Database
 from rag_service.store.documents.chunk_store import ChunkStore
 from rag_service.store.documents.chunks import REQUIRED_KEYS
-from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument, find_document
+from rag_service.store.documents.documents import DocumentInput, NewDocument, find_document
 from rag_service.store.documents.external_nodes import mark_node, place_nodes
 from rag_service.store.documents.originals import Originals, forget_earlier_originals
 from rag_service.store.documents.uploads import UploadStatus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -179,7 +180,16 @@ class PassageBody(RelatedBody, kw_only=True, frozen=True, rename="camel"):
     start: Annotated[int, Meta(description="First character in the document's stored text.")]
     end: int
     content_hash: str
-    metadata: dict[str, Any]
+    fields: Annotated[dict[str, Any], Meta(description="Filter fields that the index declares.")] = {}
+    metadata: Annotated[
+        dict[str, Any],
+        Meta(description="The fields, all other metadata of the document, and what transformations added."),
+    ]
+    language: Annotated[str | None, Meta(description="Of the document, ISO 639-1; null: it cannot be told.")] = None
+    dated: Annotated[date | None, Meta(description="Since when the document holds, or its day, as its text tells.")] = (
+        None
+    )
+    updated_at: Annotated[datetime | None, Meta(description="When this version of the document was stored.")] = None
 
 
 class SearchBody(Struct, kw_only=True, frozen=True, rename="camel"):
