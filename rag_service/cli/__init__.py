@@ -152,9 +152,10 @@ def check_answer(file: TextIO, passages: tuple[TextIO, ...], language: str | Non
     Each further file is a passage; [C1] names the first. `-` is standard input. The exit code is 0 if every sentence is
     proved. Reworded sentences are judged only by a running service, see `POST /api/v1/check`.
     """
-    from rag_service.answering.checking import GivenPassage, TextChecker
+    from rag_service.answering.checking import TextChecker
     from rag_service.answering.prompt.templates import load_prompts
-    from rag_service.api.http.check import present_check
+    from rag_service.api.http.check import check_text
+    from rag_service.api.http.schemas import CheckedPassage, CheckRequest
     from rag_service.client.results import TextCheck
     from rag_service.domain import LOCAL_ADMIN
 
@@ -164,9 +165,9 @@ def check_answer(file: TextIO, passages: tuple[TextIO, ...], language: str | Non
         raise click.UsageError("The text is empty.")
     with failures():
         prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
-    given = [GivenPassage(text=passage.read(), title=passage.name) for passage in passages]
-    checking = TextChecker(prompts, None, None).check(text, given, LOCAL_ADMIN, language=language)
-    body = present_check(run_command(checking), latency_ms=0)
+    given = [CheckedPassage(text=passage.read(), title=passage.name) for passage in passages]
+    request = CheckRequest(text=text, passages=given, language=language)
+    body = run_command(check_text(TextChecker(prompts, None, None).check, request, LOCAL_ADMIN))
     click.echo(repr(TextCheck(body=body)))
     if body.decision != "can_proceed":
         sys.exit(1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from rag_service.api.agents.history import keep_answers, read_history
 from rag_service.api.corpora.schemas import CorpusBody
-from rag_service.api.http.check import check_text
+from rag_service.api.http.check import check_events, check_text
 from rag_service.api.http.events import WireEvent, present_events
 from rag_service.api.http.presenters import present, present_answer, present_hit, present_search
 from rag_service.api.http.queries import read_query, read_turns
@@ -174,6 +174,10 @@ class EmbeddedBackend:
 
     async def check(self, request: CheckRequest) -> CheckBody:
         return await check_text(self.components.checker.check, request, LOCAL_ADMIN)
+
+    def check_stream(self, request: CheckRequest) -> AsyncGenerator[WireEvent, None]:
+        """The events of a check."""
+        return check_events(self.components.checker.check, request, LOCAL_ADMIN)
 
     async def corpora(self) -> list[CorpusBody]:
         async with self.transaction() as connection:

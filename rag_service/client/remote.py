@@ -16,6 +16,7 @@ from rag_service.api.http.schemas import (
     AnswerBody,
     AnswerRequest,
     CheckBody,
+    CheckDone,
     CheckRequest,
     CitationBody,
     DeltaData,
@@ -24,6 +25,7 @@ from rag_service.api.http.schemas import (
     PassageBody,
     SearchBody,
     SearchRequest,
+    SentenceData,
     SourceBody,
     SourcesData,
     StepData,
@@ -33,7 +35,9 @@ from rag_service.errors import ConfigurationError, InputError, RagError
 T = TypeVar("T")
 
 _ANSWER = "/api/v1/query/answer"
-_EVENTS: dict[str, type[msgspec.Struct]] = {
+_CHECK = "/api/v1/check"
+_Kinds = dict[str, type[msgspec.Struct]]  # name of an event → its data
+_EVENTS: _Kinds = {
     "sources": SourcesData,
     "step": StepData,
     "delta": DeltaData,
@@ -105,12 +109,20 @@ class RemoteBackend:
     async def answer(self, request: AnswerRequest) -> AnswerBody:
         return await self._request("POST", _ANSWER, _answer_kind(request), json=as_json(request, AnswerRequest))
 
-    async def stream(self, request: AnswerRequest, *, retractable: bool = True) -> AsyncGenerator[WireEvent, None]:
+    def stream(self, request: AnswerRequest, *, retractable: bool = True) -> AsyncGenerator[WireEvent, None]:
         """The events of an answer; text may be taken back in any case."""
-        kinds = {**_EVENTS, "final": _answer_kind(request)}
-        body, headers = as_json(request, AnswerRequest) | {"stream": True}, {"Accept": NDJSON}
+        return self._stream(_ANSWER, as_json(request, AnswerRequest), _EVENTS | {"final": _answer_kind(request)})
+
+    def check_stream(self, request: CheckRequest) -> AsyncGenerator[WireEvent, None]:
+        """The events of a check."""
+        kinds: _Kinds = {"sentence": SentenceData, "final": CheckBody, "done": CheckDone}
+        return self._stream(_CHECK, msgspec.to_builtins(request), kinds)
+
+    async def _stream(self, path: str, body: dict[str, Any], kinds: _Kinds) -> AsyncGenerator[WireEvent, None]:
+        """The events of a streamed reply that are of these kinds."""
+        body, headers = body | {"stream": True}, {"Accept": NDJSON}
         try:
-            async with self._connected().stream("POST", _ANSWER, json=body, headers=headers) as response:
+            async with self._connected().stream("POST", path, json=body, headers=headers) as response:
                 if response.is_error:
                     await response.aread()
                     raise error_from(_problem_of(response), response.status_code)
@@ -124,14 +136,14 @@ class RemoteBackend:
                         return
         except httpx.TransportError as error:
             raise ServiceUnreachableError(f"The service at {self.where} does not respond.") from error
-        raise ServiceUnreachableError(f"The service at {self.where} ended the stream before the answer.")
+        raise ServiceUnreachableError(f"The service at {self.where} ended the stream before its end.")
 
     async def read_passages(self, request: SearchRequest, sources: Sequence[SourceBody]) -> list[PassageBody]:
         """An answer has the places of its passages, not their texts: these are searched for again."""
         return (await self.search(request)).passages if sources else []
 
     async def check(self, request: CheckRequest) -> CheckBody:
-        return await self._request("POST", "/api/v1/check", CheckBody, json=msgspec.to_builtins(request))
+        return await self._request("POST", _CHECK, CheckBody, json=msgspec.to_builtins(request))
 
     async def corpora(self) -> list[CorpusBody]:
         found: list[CorpusBody] = []

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
 
 from rag_service.api.corpora.schemas import CorpusBody
-from rag_service.api.http.schemas import AnswerRequest, CheckedPassage, CheckRequest, PassageBody
-from rag_service.client.answer_stream import AnswerStream
+from rag_service.api.http.schemas import AnswerBody, AnswerRequest, CheckBody, CheckedPassage, CheckRequest, PassageBody
 from rag_service.client.asking import Filter, Messages, make_answer_request, make_request
 from rag_service.client.background_loop import BackgroundLoop
+from rag_service.client.event_stream import EventStream
 from rag_service.client.html import table_html
 from rag_service.client.ingesting import ingest_files
 from rag_service.client.results import CitedAnswer, IngestReport, Items, Passages, TextCheck
@@ -219,7 +220,7 @@ class Service(Searchable):
         corpus_ids: Sequence[UUID] = ..., fields: Mapping[str, str] | None = ...,
         filter: Filter | MetadataFilters | None = ..., messages: Messages = ..., stream: Literal[True],
         keep: bool = ..., conversation_id: UUID | None = ...,
-    ) -> AnswerStream: ...  # fmt: skip
+    ) -> EventStream[CitedAnswer]: ...  # fmt: skip
 
     def ask(
         self,
@@ -238,7 +239,7 @@ class Service(Searchable):
         stream: bool = False,
         keep: bool = False,
         conversation_id: UUID | None = None,
-    ) -> CitedAnswer | AnswerStream:
+    ) -> CitedAnswer | EventStream[CitedAnswer]:
         """An answer in the question's language, with each citation checked.
 
         Args:
@@ -246,7 +247,8 @@ class Service(Searchable):
                 `search`.
             messages: what was said before, oldest first: `{"role": "user", "content": "…"}` or `ChatMessage`s of
                 LlamaIndex. The question may refer to it.
-            stream: return the events of the answer while it is written.
+            stream: return the events of the answer while it is written: `sources`, perhaps some `step`, many `delta`
+                and `citation`, one `final`, `done`.
             keep: store question and answer in a new conversation.
             conversation_id: stored conversation to continue; without `messages`, its history is used.
 
@@ -261,12 +263,30 @@ class Service(Searchable):
         )  # fmt: skip
         request = make_answer_request(search, messages, stream=stream, keep=keep, conversation_id=conversation_id)
         if stream:
-            return AnswerStream(self._loop, self._backend.stream(request), question)
-        return CitedAnswer(question=question, body=self._loop.run(self._backend.answer(request)))
+            return EventStream(self._loop, self._backend.stream(request), partial(_as_answer, question))
+        return _as_answer(question, self._loop.run(self._backend.answer(request)))
+
+    @overload
+    def check(
+        self, text: str, passages: Sequence[str | PassageBody], *, question: str = ..., language: str | None = ...,
+        stream: Literal[False] = ...,
+    ) -> TextCheck: ...  # fmt: skip
+
+    @overload
+    def check(
+        self, text: str, passages: Sequence[str | PassageBody], *, question: str = ..., language: str | None = ...,
+        stream: Literal[True],
+    ) -> EventStream[TextCheck]: ...  # fmt: skip
 
     def check(
-        self, text: str, passages: Sequence[str | PassageBody], *, question: str = "", language: str | None = None
-    ) -> TextCheck:
+        self,
+        text: str,
+        passages: Sequence[str | PassageBody],
+        *,
+        question: str = "",
+        language: str | None = None,
+        stream: bool = False,
+    ) -> TextCheck | EventStream[TextCheck]:
         """Check a text that was written elsewhere, sentence by sentence, as the service's own answers are checked.
 
         Args:
@@ -274,6 +294,7 @@ class Service(Searchable):
             passages: texts, or passages that `search` found.
             question: that the text answers; a judge that can tell says whether it does.
             language: ISO 639-1 of the text; None: it is detected.
+            stream: return a `sentence` event for each, once it is checked, then `final` and `done`.
 
         Raises:
             InputError: an argument is out of range.
@@ -284,7 +305,9 @@ class Service(Searchable):
             for passage in passages
         ]
         request = CheckRequest(text=text, passages=given, question=question, language=language)
-        return TextCheck(body=self._loop.run(self._backend.check(request)))
+        if stream:
+            return EventStream(self._loop, self._backend.check_stream(request), _as_check)
+        return _as_check(self._loop.run(self._backend.check(request)))
 
     def corpora(self) -> Corpora:
         """The corpora that the caller may see, each with its own retriever and query engine."""
@@ -322,6 +345,14 @@ class Service(Searchable):
         if components is None:
             raise ConfigurationError(f"{what} needs an embedded service; this one is remote.")
         return components
+
+
+def _as_answer(question: str, body: AnswerBody) -> CitedAnswer:
+    return CitedAnswer(question=question, body=body)
+
+
+def _as_check(body: CheckBody) -> TextCheck:
+    return TextCheck(body=body)
 
 
 class CorpusView(Searchable):

@@ -65,11 +65,16 @@ async def present_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[
     yield WireEvent("done", DoneData(answer_id=answer_id))
 
 
-async def wire_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[WireEvent, None]:
-    """The same for a connection: a failure is the last event, `error`. Raises nothing except on cancellation."""
+def wire_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[WireEvent, None]:
+    """The events of an answer for a connection, see `wired`."""
+    return wired(present_events(events))
+
+
+async def wired(events: AsyncGenerator[WireEvent, None]) -> AsyncGenerator[WireEvent, None]:
+    """The events for a connection: a failure is the last one, `error`. Raises nothing except on cancellation."""
     try:
-        async with aclosing(present_events(events)) as presented:
-            async for event in presented:
+        async with aclosing(events):
+            async for event in events:
                 yield event
     except Exception as error:  # noqa: BLE001 - logged, and reported to the client
         yield WireEvent("error", report(error))
