@@ -219,7 +219,9 @@ async def call(application: Litestar, route: tuple[str, str], row: Row, world: W
     if method == ANY:
         method, headers["accept"] = "POST", "application/json, text/event-stream"
     async with client_of(application) as client:
-        return await client.request(method, world.fill(path).replace("{check_id}", str(UUID(int=9))), headers=headers, json=row.body)
+        return await client.request(
+            method, world.fill(path).replace("{check_id}", str(UUID(int=9))), headers=headers, json=row.body
+        )
 
 
 def _expected(row: Row, caller: str) -> int:
