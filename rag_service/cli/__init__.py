@@ -231,17 +231,23 @@ def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
 @main.command()
 @click.option("--live", is_flag=True, help="Also check the database and the model servers.")
 def check(live: bool) -> None:
-    """Check settings, index definitions and prompts, and print one line for each."""
+    """Check settings, index definitions and prompts, and print one line for each.
+
+    Classes that settings and definitions name are imported, but not created.
+    """
     from rag_service.answering.prompt.templates import load_prompts
+    from rag_service.cli.class_paths import find_wrong_classes
     from rag_service.indices import list_indices, load_index
 
     settings = read_quiet_settings()
     failed = 0
+    definitions: list[IndexDefinition] = []
     click.echo("settings: ok")
     for name in dict.fromkeys([*list_indices(indices_path=settings.indices.path), settings.indices.default]):
         try:
             index = load_index(name, indices_path=settings.indices.path)
             click.echo(f"index {name}: ok{_calibration_remark(index, settings)}")
+            definitions.append(index)
         except RagError as error:
             failed += 1
             click.echo(f"index {name}: {error.message}", err=True)
@@ -251,6 +257,9 @@ def check(live: bool) -> None:
     except RagError as error:
         failed += 1
         click.echo(f"prompts: {error.message}", err=True)
+    for wrong in find_wrong_classes(settings, definitions):
+        failed += 1
+        click.echo(f"class: {wrong.message}", err=True)
     if live:
         from rag_service.cli.checks import check_live
 
