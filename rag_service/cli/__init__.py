@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,14 @@ from pydantic import SecretStr
 
 from rag_service import __version__
 from rag_service.cli.models import MODELS, models_group
-from rag_service.cli.running import failures, owner_and_service, read_quiet_settings, read_settings, run_command
+from rag_service.cli.running import (
+    begin_start,
+    failures,
+    owner_and_service,
+    read_quiet_settings,
+    read_settings,
+    run_command,
+)
 from rag_service.errors import RagError
 from rag_service.settings import Settings, setting_fields, setting_name
 
@@ -81,14 +87,15 @@ def main() -> None:
 )  # fmt: skip
 def quickstart(documents: Path | None, question: str | None, once: bool, port: int | None, models: str | None) -> None:
     """Set everything up, ingest documents, ask a question, and serve the page and the API."""
-    from rag_service.cli.quickstart import run_quickstart
-
     chosen = dict(MODELS[models]) if models else {}
     if os.environ.get("RAG_MODEL_NAME"):  # such as a file that was brought to a machine without network
         chosen.pop("model_name", None)
     settings = read_settings(port=port, log_level="WARNING", log_format="console", **chosen)
     for key, value in chosen.items():
         click.echo(f"{setting_name(key)}={value}  # set this for other commands too", err=True)
+    begin_start(settings)
+    from rag_service.cli.quickstart import run_quickstart
+
     run_command(run_quickstart(settings, documents=documents, question=question, serve=not once))
 
 
@@ -97,10 +104,11 @@ def quickstart(documents: Path | None, question: str | None, once: bool, port: i
 @click.option("--port", type=int, help="Port to listen on (RAG_PORT).")
 def serve(host: str | None, port: int | None) -> None:
     """Serve the API and the page."""
-    gc.disable()  # until the server is up: an eighth of the start would go into garbage collection
+    settings = read_settings(host=host, port=port)
+    begin_start(settings)
     from rag_service.cli.server import serve_app
 
-    run_command(serve_app(read_settings(host=host, port=port)))
+    run_command(serve_app(settings))
 
 
 @main.command()
@@ -134,6 +142,7 @@ def ask(question: str) -> None:
     with failures():
         answer = ask_server(settings, question)
     if answer is None:
+        begin_start(settings)
         from rag_service.cli.quickstart import ask_once
 
         answer = run_command(ask_once(settings, question))

@@ -11,6 +11,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -40,12 +41,14 @@ from rag_service.ingest.transformations import (
 from rag_service.readers.file_reader import SPANS, FileReader
 from rag_service.store.corpora import Corpus
 from rag_service.store.database import Connection, Database
-from rag_service.store.documents.chunk_store import ChunkStore
 from rag_service.store.documents.chunks import REQUIRED_KEYS
 from rag_service.store.documents.documents import DocumentInput, NewDocument, find_document
 from rag_service.store.documents.external_nodes import mark_node, place_nodes
 from rag_service.store.documents.originals import Originals, forget_earlier_originals
 from rag_service.store.documents.uploads import UploadStatus
+
+if TYPE_CHECKING:
+    from rag_service.store.documents.chunk_store import ChunkStore
 
 AT_ONCE = 2  # documents in progress: one is parsed, in a process of its own, while another is embedded
 
@@ -85,6 +88,9 @@ class Ingestor:
 
     def vector_store(self, index: IndexDefinition, identity: Identity) -> ChunkStore:
         """A LlamaIndex vector store over everything the identity may read."""
+        # With PGVectorStore come three database drivers, which only documents need.
+        from rag_service.store.documents.chunk_store import ChunkStore
+
         key = self.fingerprint(index)
         if key not in self._stores:
             self._stores[key] = ChunkStore(
