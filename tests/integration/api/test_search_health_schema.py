@@ -44,7 +44,11 @@ def test_search_gives_passages_with_their_scores_by_name(serve: Serve) -> None:
                 "location": PLACE_BODY,
                 "place": "production.xlsx, sheet Stocks, cell C12",
                 "contentHash": DOCUMENT.content_hash,
+                "fields": {"plant": "Lyon"},
                 "metadata": {"plant": "Lyon"},
+                "language": None,
+                "dated": None,
+                "updatedAt": "2025-01-01T00:00:00Z",
             }
         ],
     }
