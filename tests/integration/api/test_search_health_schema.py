@@ -121,6 +121,7 @@ def test_openapi_describes_bodies_and_problems(serve: Serve) -> None:
     schema = serve().get("/schema/openapi.json").json()
     assert set(schema["paths"]) == {
         "/api/v1/query", "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/check",
+        "/api/v1/check/{check_id}",
         "/api/ingest",
         "/health", "/health/ready",
     }  # fmt: skip
