@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -104,11 +105,10 @@ def quickstart(documents: Path | None, question: str | None, once: bool, port: i
 @click.option("--port", type=int, help="Port to listen on (RAG_PORT).")
 def serve(host: str | None, port: int | None) -> None:
     """Serve the API and the page."""
-    settings = read_settings(host=host, port=port)
-    begin_start(settings)
+    gc.disable()  # until the server is up: an eighth of the start would go into garbage collection
     from rag_service.cli.server import serve_app
 
-    run_command(serve_app(settings))
+    run_command(serve_app(read_settings(host=host, port=port)))
 
 
 @main.command()
@@ -134,6 +134,7 @@ def ask(question: str) -> None:
 
     If `rag-service serve` runs with the same settings and without sign-in, it answers, without a start of its own.
     """
+    from rag_service.api.http.queries import check_question
     from rag_service.cli.asking import ask_server, print_answer
 
     if not question.strip():
@@ -141,6 +142,8 @@ def ask(question: str) -> None:
     settings = read_quiet_settings()
     with failures():
         answer = ask_server(settings, question)
+        if answer is None:
+            check_question(question, settings)
     if answer is None:
         begin_start(settings)
         from rag_service.cli.quickstart import ask_once

@@ -68,14 +68,14 @@ async def start_embedded_server(data_dir: Path) -> EmbeddedServer:
 def begin_embedded_server(data_dir: Path) -> None:
     """Start the server beside what the process does first, which is to load packages for a second or more.
 
-    Whoever starts it then finds it running, or the error again.
+    Whoever starts it then finds it running, or the error again. The end of the process waits for it, and stops it.
     """
 
     def start() -> None:
         with suppress(ConfigurationError, StoreError):
             _start(data_dir / "postgres")
 
-    threading.Thread(target=start, name="embedded database start", daemon=True).start()
+    threading.Thread(target=start, name="embedded database start").start()
 
 
 def leave_embedded_servers() -> None:

@@ -58,6 +58,12 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
     )
 
 
+def check_question(text: str, settings: Settings) -> None:
+    """Raise InvalidRequestError for a question that is blank, too long or no text. Loads nothing more."""
+    if errors := [*find_question_errors("query", text, settings), *find_unstorable({"query": [text]})]:
+        raise InvalidRequestError(errors)
+
+
 def read_turns(request: AnswerRequest) -> tuple[Turn, ...]:
     """What was said before the question, as the request tells it. Raises InvalidRequestError."""
     if wrong := list(find_unstorable({"messages": [message.content for message in request.messages]})):
