@@ -1,7 +1,7 @@
 # The service and its worker; models and database run in other containers (compose.yaml).
-# With other extras: docker build --build-arg EXTRAS="mcp openai" .
+# With other extras: docker build --build-arg EXTRAS="mcp" .
 FROM python:3.12-slim-trixie
-ARG EXTRAS="mcp openai telemetry s3 ocr"
+ARG EXTRAS="mcp telemetry s3 ocr"
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 UV_COMPILE_BYTECODE=1 UV_NO_CACHE=1 \
     UV_PROJECT_ENVIRONMENT=/opt/rag VIRTUAL_ENV=/opt/rag PATH=/opt/rag/bin:$PATH
 WORKDIR /app

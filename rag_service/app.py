@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -20,13 +20,14 @@ from llama_index.core.schema import TransformComponent
 
 from rag_service.advisor.schema import AdvisorResponse, Inquiry, RequiredData, ResponseRequest
 from rag_service.agents.chat import ChatOutcome, ChatQuery
-from rag_service.answering.checking import CheckedText, GivenPassage
+from rag_service.answering.checking import CheckedSentences, GivenPassage
 from rag_service.answering.engine import CitedQueryEngine
 from rag_service.answering.events import AnswerEvent
 from rag_service.answering.record import Difference
 from rag_service.api.advisor.routes import AdvisorServices, advisor_router
 from rag_service.api.application import create_litestar
 from rag_service.api.http.access import TenancyServices, require_scope
+from rag_service.api.http.check_jobs import CheckJobs
 from rag_service.api.http.services import Probe, Services
 from rag_service.api.limits import LimitedApplication, RateLimiter
 from rag_service.api.mcp.server import mcp_installed, mcp_routes
@@ -185,8 +186,9 @@ async def _with_components(
         app.state.advisor = _advisor_services(settings, parts, limiter)
         app.state.texts = partial(_read_text, parts)
         app.state.list_models = list_agent_models
+        checks = app.state.checks = CheckJobs()
         app.state.embed = parts.embedding.aget_text_embedding_batch
-        async with _background_tasks(settings, parts, app.state.sign_in):
+        async with aclosing(checks), _background_tasks(settings, parts, app.state.sign_in):
             yield
 
 
@@ -244,17 +246,18 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
             require_scope(identity, Scope.ADMIN)
         return await parts.ingest(source, identity)
 
-    async def check(
+    def check(
         text: str,
         passages: Sequence[GivenPassage | str],
         identity: Identity,
         *,
         question: str = "",
         language: str | None = None,
-    ) -> CheckedText:
-        if parts.judge is not None:  # the model's time is limited as for answers
-            await limiter.require_answer(identity)
-        return await parts.checker.check(text, passages, identity, question=question, language=language)
+    ) -> AsyncGenerator[CheckedSentences]:
+        checked = parts.checker.check(text, passages, identity, question=question, language=language)
+        if parts.judge is None:
+            return checked
+        return limiter.limited(checked, identity)  # the model's time is limited as for answers
 
     return Services(
         settings=settings,

@@ -142,7 +142,7 @@ class Components:
     @property
     def fingerprints(self) -> dict[str, str]:
         """Index name → what a document ingested now carries."""
-        return current_fingerprints(self.settings, self.indices)
+        return {name: self.ingestor.fingerprint(index) for name, index in self.indices.items()}
 
     async def default_corpus(self, identity: Identity) -> Corpus:
         """The corpus that takes documents which name no other: global for administrators, else the user's own.
@@ -419,7 +419,7 @@ class _Opener:
         """Uploads, and those that wait for the database."""
         settings = self.settings
         originals = Originals(settings.uploads.originals_url)
-        fingerprints = current_fingerprints(settings, self.indices)
+        fingerprints = current_fingerprints(settings, self.indices, transformations=self.plugins.transformations)
         uploads = Uploads(database, originals, fingerprints, default_ttl_seconds=settings.uploads.ttl_seconds)
         folder = settings.database.data_dir / "postponed"
         return PostponedUploads(uploads, folder, max_bytes=settings.uploads.keep_mb * 1024**2)

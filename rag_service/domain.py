@@ -15,6 +15,8 @@ from uuid import UUID
 
 import msgspec
 
+READER_WARNINGS = "reader_warnings"  # key of a document's metadata: what of its file is not in the text
+
 
 class Role(StrEnum):
     """What a user may do beyond their own corpora."""
@@ -158,6 +160,40 @@ class DocumentRef:
     has_tables: bool = False  # whether rows or figures of it are stored, which questions may be computed from
 
 
+def describe_place(document: DocumentRef, location: Location | None) -> str:
+    """A place that a person can open: "rapport.pdf, page 3", "production.xlsx, sheet Stocks, cell C12".
+
+    The file name, or the title when there is none, then every part of the location that is set,
+    from the widest to the narrowest; a row is left out where a cell says the same.
+    """
+    parts = [document.file_name or document.title]
+    if location is None:
+        return parts[0]
+    if location.part:
+        parts.append(location.part)
+    if location.slide is not None:
+        parts.append(f"slide {location.slide}")
+    if location.page is not None:
+        parts.append(f"page {location.page}")
+    if location.sheet:
+        parts.append(f"sheet {location.sheet}")
+    if location.headings:
+        parts.append(f"section {' > '.join(location.headings)}")
+    if location.cell:
+        parts.append(f"{'cells' if ':' in location.cell else 'cell'} {location.cell}")
+    elif location.row is not None and location.paragraph is not None:
+        parts.append(f"row {location.row} of the table after paragraph {location.paragraph}")
+    elif location.row is not None:
+        parts.append(f"row {location.row}")
+    elif location.paragraph is not None:
+        parts.append(f"paragraph {location.paragraph}")
+    if location.path:
+        parts.append(location.path)
+    if location.time:
+        parts.append(f"at {location.time}")
+    return ", ".join(parts)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
     """A passage: the slice [start, end) of its document's stored text."""
@@ -171,6 +207,7 @@ class Chunk:
     spans: tuple[Span, ...] = ()  # places within the chunk, in document offsets
     type: str | None = None  # chunk type declared by the index, e.g. "required_data"
     metadata: Mapping[str, Any] = field(default_factory=dict)  # declared filter fields
+    extra: Mapping[str, Any] = field(default_factory=dict)  # other metadata of the document, and of its node
 
 
 @dataclass(frozen=True, kw_only=True)

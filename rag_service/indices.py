@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -146,14 +146,18 @@ class IndexDefinition(IndexFile):
     synonyms: tuple[tuple[str, ...], ...] = ()  # groups of equivalent expressions
     territories: tuple[Territory, ...] = ()
 
-    def fingerprint(self, *, embedding_model: str, dimension: int) -> str:
-        """Hash of everything that decides what the chunks are; a change means: ingest again."""
+    def fingerprint(self, *, embedding_model: str, dimension: int, transformations: Collection[str] = ()) -> str:
+        """Hash of everything that decides what the chunks are; a change means: ingest again.
+
+        `transformations`: descriptions of those that run besides the definition's.
+        """
         unused = {key for key in ("readers", "transformations") if not getattr(self.ingest, key)}
         parts = {
             "code": CHUNKS_MADE_AS,
             "ingest": self.ingest.model_dump(mode="json", exclude=unused),
             "embedding_model": embedding_model,
             "dimension": dimension,
+            **({"transformations": list(transformations)} if transformations else {}),
         }
         return _hash(parts)
 

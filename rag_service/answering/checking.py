@@ -7,9 +7,11 @@ words with it, and gets the best that one of them gives.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import groupby, islice
+from operator import attrgetter
 from uuid import UUID
 
 from rag_service.answering.checked_answer import CheckedAnswer
@@ -33,12 +35,14 @@ from rag_service.domain import (
 )
 from rag_service.errors import NotFoundError
 from rag_service.language.detection import detect_language
+from rag_service.language.sentences import split_sentences
 from rag_service.language.words import words
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.store.database import Database
-from rag_service.store.documents.node_search import READABLE
-from rag_service.store.search.passages import read_chunk_rows, to_chunks
+from rag_service.store.search.passages import read_passages
 
+AT_ONCE = 20  # sentences: so many does a judge see in one call, and come together in a stream
+_PIECE = 500  # characters of a text that are read at a time
 _COMPARED = 10  # passages that a sentence without a mark is compared with
 _NOWHERE = UUID(int=0)  # document and corpus of a passage that the caller gives
 
@@ -52,18 +56,28 @@ class GivenPassage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedText:
-    """What the check makes of a text. Offsets count its characters."""
+class CheckedSentences:
+    """What the check makes of some sentences of a text."""
 
-    text: str
+    checked: CheckedAnswer  # in their order; marks of citations count the passages from 1
+    passages: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedText(CheckedSentences):
+    """What the check makes of a whole text."""
+
     language: str
-    citations: tuple[Citation, ...]  # in the order of the sentences, `mark` counts the passages from 1
-    claims: tuple[CitedClaim, ...]  # with what was found for each
-    unmarked: tuple[SentenceOffsets, ...]  # sentences that no passage has anything for
-    flagged: tuple[SentenceOffsets, ...]  # sentences that are not proved
     decision: Decision
     reasons: tuple[Reason, ...]
-    passages: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """A sentence with what was found for it."""
+
+    sentence: SentenceOffsets
+    claims: Sequence[tuple[str, Sequence[Citation]]]  # what it says, with its citations; empty: nothing was found
 
 
 class TextChecker:
@@ -82,8 +96,8 @@ class TextChecker:
         *,
         question: str = "",
         language: str | None = None,
-    ) -> CheckedText:
-        """Check a text.
+    ) -> AsyncGenerator[CheckedSentences]:
+        """Check a text: some sentences at a time, as they are known, and last the whole, a `CheckedText`.
 
         Args:
             text: with or without marks; `[C1]` names the first passage.
@@ -92,14 +106,26 @@ class TextChecker:
             question: that the text answers; a judge that can tell says whether it does.
             language: ISO 639-1 of the text; None: it is detected.
 
-        Raises NotFoundError if the identity may not read a passage, or there is none.
+        Raises NotFoundError before the first sentence if the identity may not read a passage, or there is none.
         """
         hits = await self._find(passages, identity)
         language = language or detect_language(text) or "en"
-        checked = await asyncio.to_thread(check_text, text, hits, language)
+        judge = self._judge if self._judge is not None and self._judge.is_used else None
+        is_short = len(split_sentences(text, language=language)) <= AT_ONCE
+        sentences = _check_sentences(text, hits, language)
+        found: list[_Found] = []
         answers: AnswersQuestion | None = None
-        if self._judge is not None and self._judge.is_used:
-            checked, answers = await judge_answer(self._judge, checked, hits, question=question, language=language)
+        while batch := await asyncio.to_thread(list, islice(sentences, AT_ONCE)):
+            part = _gather(text, batch)
+            if judge is not None:
+                asked = question if is_short else ""
+                part, answers = await judge_answer(judge, part, hits, question=asked, language=language)
+                batch = list(_sentences_of(part))
+            found += batch
+            yield CheckedSentences(checked=part, passages=tuple(hits))
+        checked = _gather(text, found)
+        if judge is not None and not is_short and not checked.flagged:
+            _, answers = await judge_answer(judge, checked, hits, question=question, language=language)
         doubts = find_doubts(
             {
                 Doubt.NOT_ANSWERED: not checked.claims and not checked.unmarked,
@@ -109,13 +135,9 @@ class TextChecker:
                 Doubt.JUDGED_OTHER: answers is AnswersQuestion.OTHER,
             }
         )
-        return CheckedText(
-            text=text,
+        yield CheckedText(
+            checked=checked,
             language=language,
-            citations=checked.citations,
-            claims=checked.claims,
-            unmarked=checked.unmarked,
-            flagged=checked.flagged,
             decision=decide(doubts),
             reasons=make_reasons(doubts, self._prompts.messages, language),
             passages=tuple(hits),
@@ -136,45 +158,65 @@ class TextChecker:
         if self._database is None:
             return {}
         async with self._database.transaction(identity) as connection:
-            cursor = await connection.execute(
-                f"SELECT c.id FROM {READABLE} AND c.node_id = ANY(%s)",  # noqa: S608 - fixed text
-                [[chunk_id.replace("\0", "") for chunk_id in ids]],
-            )
-            rows = await read_chunk_rows(connection, [row[0] for row in await cursor.fetchall()])
-        return {chunk.id: chunk for chunk in to_chunks(rows).values()}
+            return await read_passages(connection, ids)
 
 
 def check_text(text: str, passages: Sequence[Hit], language: str | None) -> CheckedAnswer:
     """A text, checked without a judge: its marked sentences as those of an answer, the others as described above."""
-    marked = _verify(text, passages, language)
-    citations: list[Citation] = []
-    claims: list[CitedClaim] = []
-    unmarked: list[SentenceOffsets] = []
-    found = [
-        (claim.sentence, claim.text, [marked.citations[number] for number in claim.citations])
-        for claim in marked.claims
-    ]
-    vocabularies = [frozenset(words(hit.chunk.text)) for hit in passages] if marked.unmarked else []
-    for start, end in marked.unmarked:
-        best = _find_source(text[start:end], passages, vocabularies, language)
-        if best is None:
-            unmarked.append((start, end))
+    return _gather(text, list(_check_sentences(text, passages, language)))
+
+
+def _check_sentences(text: str, passages: Sequence[Hit], language: str | None) -> Iterator[_Found]:
+    """Each sentence that states something, once it is checked: marked ones first, paragraph by paragraph."""
+    stream = CitationStream(passages, language=language, clean=without_injections)
+    vocabularies = [frozenset(words(hit.chunk.text)) for hit in passages]
+    claims = unmarked = 0
+    for start in range(0, len(text) + 1, _PIECE):
+        piece = text[start : start + _PIECE]
+        if start + _PIECE <= len(text):
+            stream.feed(piece)
+            known = stream.so_far()
         else:
-            citation = replace(best, sentence_start=start, sentence_end=end)
-            found.append(((start, end), text[start:end].strip(), [citation]))
-    for sentence, said, cited in sorted(found, key=lambda item: item[0]):
-        claims.append(CitedClaim(sentence, said, tuple(range(len(citations), len(citations) + len(cited)))))
-        citations += cited
-    flagged = {*flag_sentences(claims, citations), *unmarked}
+            known = stream.finish(piece)
+        for sentence, said in groupby(known.claims[claims:], key=attrgetter("sentence")):
+            cited = [(claim.text, [known.citations[number] for number in claim.citations]) for claim in said]
+            yield _Found(sentence=sentence, claims=cited)
+        for begin, end in known.unmarked[unmarked:]:
+            best = _find_source(text[begin:end], passages, vocabularies, language)
+            cited = []
+            if best is not None:
+                cited.append((text[begin:end].strip(), [replace(best, sentence_start=begin, sentence_end=end)]))
+            yield _Found(sentence=(begin, end), claims=cited)
+        claims, unmarked = len(known.claims), len(known.unmarked)
+
+
+def _gather(text: str, found: Sequence[_Found]) -> CheckedAnswer:
+    """Sentences as a checked text, in their order."""
+    claims: list[CitedClaim] = []
+    citations: list[Citation] = []
+    for one in sorted(found, key=lambda one: one.sentence):
+        for said, cited in one.claims:
+            claims.append(CitedClaim(one.sentence, said, tuple(range(len(citations), len(citations) + len(cited)))))
+            citations += cited
+    unmarked = tuple(sorted(one.sentence for one in found if not one.claims))
     return CheckedAnswer(
         text=text,
         citations=tuple(citations),
-        unmarked=tuple(unmarked),
-        flagged=tuple(sorted(flagged)),
+        unmarked=unmarked,
+        flagged=tuple(sorted({*flag_sentences(claims, citations), *unmarked})),
         claims=tuple(claims),
-        unprovable=tuple(unmarked),
+        unprovable=unmarked,
         withheld=0,
     )
+
+
+def _sentences_of(part: CheckedAnswer) -> Iterator[_Found]:
+    """The reverse of `_gather`."""
+    for sentence, said in groupby(part.claims, key=attrgetter("sentence")):
+        cited = [(claim.text, [part.citations[number] for number in claim.citations]) for claim in said]
+        yield _Found(sentence=sentence, claims=cited)
+    for sentence in part.unmarked:
+        yield _Found(sentence=sentence, claims=())
 
 
 def _verify(text: str, passages: Sequence[Hit], language: str | None) -> Verification:

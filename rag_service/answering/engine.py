@@ -124,8 +124,16 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         """Like LlamaIndex's; a plain query uses the retriever's identity."""
         with span("search"):
             query = self._passages.as_query(query_bundle)
+            if query.given is not None:
+                return await self._take_given(query, query.given)
             nodes = await super().aretrieve(query)
             return await self._retrieve_more(query, nodes)
+
+    async def _take_given(self, query: RagQuery, given: Sequence[Hit]) -> list[NodeWithScore]:
+        """The passages that the caller chose, with the scores of the search for those that it finds."""
+        retrieval = await self._passages.search(query)
+        found = {hit.chunk.id: hit for hit in retrieval.hits}
+        return query.keep(replace(retrieval, hits=tuple(found.get(hit.chunk.id, hit) for hit in given)))
 
     async def _retrieve_more(self, query: RagQuery, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
         """The passages of a question and of each of its parts, or of its next step, by turns."""

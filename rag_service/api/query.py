@@ -13,11 +13,11 @@ from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, wire_events
 from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.queries import find_homeless, find_unstorable, read_query
+from rag_service.api.http.queries import read_query, read_turns
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import reply_with_answer, unless_gone
-from rag_service.domain import Identity, Turn
+from rag_service.domain import Identity
 
 if TYPE_CHECKING:
     from rag_service.retrieval.query import RagQuery
@@ -84,20 +84,12 @@ async def _reply(
     body: AnswerRequest, request: AnyRequest, services: Services, identity: Identity, *, stream: bool
 ) -> Response[Any]:
     query = read_query(body, services.settings, identity)
-    query.turns = _read_turns(body)
+    query.turns = read_turns(body)
     if body.keep or body.conversation_id is not None:
         events = await _answer_and_keep(query, body, request, services, identity)
     else:
         events = wire_events(services.answer(query, "answer"))
     return await reply_with_answer(events, request, services.settings, stream=stream)
-
-
-def _read_turns(body: AnswerRequest) -> tuple[Turn, ...]:
-    """What was said before the question, as the request tells it. Raises InvalidRequestError."""
-    wrong = list(find_unstorable({"messages": [message.content for message in body.messages]}))
-    if wrong := wrong + find_homeless(body.replaces, body.conversation_id):
-        raise InvalidRequestError(wrong)
-    return tuple(Turn(role=message.role, content=message.content) for message in body.messages)
 
 
 async def _answer_and_keep(

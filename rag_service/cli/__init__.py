@@ -16,7 +16,14 @@ from pydantic import SecretStr
 
 from rag_service import __version__
 from rag_service.cli.models import MODELS, models_group
-from rag_service.cli.running import failures, owner_and_service, read_quiet_settings, read_settings, run_command
+from rag_service.cli.running import (
+    begin_start,
+    failures,
+    owner_and_service,
+    read_quiet_settings,
+    read_settings,
+    run_command,
+)
 from rag_service.errors import RagError
 from rag_service.settings import Settings, setting_fields, setting_name
 
@@ -91,14 +98,15 @@ def main() -> None:
 )  # fmt: skip
 def quickstart(documents: Path | None, question: str | None, once: bool, port: int | None, models: str | None) -> None:
     """Set everything up, ingest documents, ask a question, and serve the page and the API."""
-    from rag_service.cli.quickstart import run_quickstart
-
     chosen = dict(MODELS[models]) if models else {}
     if os.environ.get("RAG_MODEL_NAME"):  # such as a file that was brought to a machine without network
         chosen.pop("model_name", None)
     settings = read_settings(port=port, log_level="WARNING", log_format="console", **chosen)
     for key, value in chosen.items():
         click.echo(f"{setting_name(key)}={value}  # set this for other commands too", err=True)
+    begin_start(settings)
+    from rag_service.cli.quickstart import run_quickstart
+
     run_command(run_quickstart(settings, documents=documents, question=question, serve=not once))
 
 
@@ -136,6 +144,7 @@ def ask(question: str) -> None:
 
     If `rag-service serve` runs with the same settings and without sign-in, it answers, without a start of its own.
     """
+    from rag_service.api.http.queries import check_question
     from rag_service.cli.asking import ask_server, print_answer
 
     if not question.strip():
@@ -143,7 +152,10 @@ def ask(question: str) -> None:
     settings = read_quiet_settings()
     with failures():
         answer = ask_server(settings, question)
+        if answer is None:
+            check_question(question, settings)
     if answer is None:
+        begin_start(settings)
         from rag_service.cli.quickstart import ask_once
 
         answer = run_command(ask_once(settings, question))
@@ -162,9 +174,10 @@ def check_answer(file: TextIO, passages: tuple[TextIO, ...], language: str | Non
     Each further file is a passage; [C1] names the first. `-` is standard input. The exit code is 0 if every sentence is
     proved. Reworded sentences are judged only by a running service, see `POST /api/v1/check`.
     """
-    from rag_service.answering.checking import GivenPassage, TextChecker
+    from rag_service.answering.checking import TextChecker
     from rag_service.answering.prompt.templates import load_prompts
-    from rag_service.api.http.check import present_check
+    from rag_service.api.http.check import check_text
+    from rag_service.api.http.schemas import CheckedPassage, CheckRequest
     from rag_service.client.results import TextCheck
     from rag_service.domain import LOCAL_ADMIN
 
@@ -174,9 +187,9 @@ def check_answer(file: TextIO, passages: tuple[TextIO, ...], language: str | Non
         raise click.UsageError("The text is empty.")
     with failures():
         prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
-    given = [GivenPassage(text=passage.read(), title=passage.name) for passage in passages]
-    checking = TextChecker(prompts, None, None).check(text, given, LOCAL_ADMIN, language=language)
-    body = present_check(run_command(checking), latency_ms=0)
+    given = [CheckedPassage(text=passage.read(), title=passage.name) for passage in passages]
+    request = CheckRequest(text=text, passages=given, language=language)
+    body = run_command(check_text(TextChecker(prompts, None, None).check, request, LOCAL_ADMIN))
     click.echo(repr(TextCheck(body=body)))
     if body.decision != "can_proceed":
         sys.exit(1)
@@ -240,17 +253,23 @@ def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
 @main.command()
 @click.option("--live", is_flag=True, help="Also check the database and the model servers.")
 def check(live: bool) -> None:
-    """Check settings, index definitions and prompts, and print one line for each."""
+    """Check settings, index definitions and prompts, and print one line for each.
+
+    Classes that settings and definitions name are imported, but not created.
+    """
     from rag_service.answering.prompt.templates import load_prompts
+    from rag_service.cli.class_paths import find_wrong_classes
     from rag_service.indices import list_indices, load_index
 
     settings = read_quiet_settings()
     failed = 0
+    definitions: list[IndexDefinition] = []
     click.echo("settings: ok")
     for name in dict.fromkeys([*list_indices(indices_path=settings.indices.path), settings.indices.default]):
         try:
             index = load_index(name, indices_path=settings.indices.path)
             click.echo(f"index {name}: ok{_calibration_remark(index, settings)}")
+            definitions.append(index)
         except RagError as error:
             failed += 1
             click.echo(f"index {name}: {error.message}", err=True)
@@ -260,6 +279,9 @@ def check(live: bool) -> None:
     except RagError as error:
         failed += 1
         click.echo(f"prompts: {error.message}", err=True)
+    for wrong in find_wrong_classes(settings, definitions):
+        failed += 1
+        click.echo(f"class: {wrong.message}", err=True)
     if live:
         from rag_service.cli.checks import check_live
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import DocumentError, InputError, UnsupportedMediaError
 from rag_service.indices import find_index, shipped_names
 from rag_service.ingest.documents import Ingested, Outcome
+from rag_service.language.words import count_tokens
 from rag_service.models.embedding.guarded import warm_up
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
@@ -42,6 +44,7 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
     started = time.perf_counter()
     console.print("Starting the database …", style="dim")
     async with open_components(settings) as components:
+        gc.enable()  # see `begin_start`
         # While the models are loaded, documents are read and the API is up. If that fails, the question tells.
         components.chat.start()
         warming = asyncio.create_task(warm_up(components.embedding))
@@ -122,7 +125,11 @@ async def ask_once(settings: Settings, question: str) -> AnswerBody:
     with Console(stderr=True).status("Starting the database …") as status:
         async with open_components(settings) as components:
             status.update("Searching the documents; the first question also loads the model …")
-            return present_answer(await components.engine.answer(query))
+            counting = asyncio.create_task(asyncio.to_thread(count_tokens, question))  # loads its tables meanwhile
+            try:
+                return present_answer(await components.engine.answer(query))
+            finally:
+                await asyncio.gather(counting, return_exceptions=True)
 
 
 async def ingest_files(

@@ -38,6 +38,10 @@ class BackgroundLoop:
             raise RuntimeError("The service is closed; call open_service() again.")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    @property
+    def is_closed(self) -> bool:
+        return self._loop.is_closed()
+
     def close(self) -> None:
         """Stop the loop and its thread. May be called again."""
         if self._loop.is_closed():

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from rag_service.api.agents.history import keep_answers, read_history
 from rag_service.api.corpora.schemas import CorpusBody, ImportBody
 from rag_service.api.corpora.transfer import present_import
-from rag_service.api.http.check import check_text
+from rag_service.api.http.check import check_events, check_text
+from rag_service.api.http.events import WireEvent, present_events
 from rag_service.api.http.presenters import present, present_answer, present_hit, present_search
-from rag_service.api.http.queries import read_query
+from rag_service.api.http.queries import read_query, read_turns
 from rag_service.api.http.schemas import (
     AnswerBody,
+    AnswerRequest,
     CheckBody,
     CheckRequest,
     IngestBody,
     PassageBody,
     SearchBody,
     SearchRequest,
+    SourceBody,
 )
 from rag_service.client.transferring import to_transfer_progress
 from rag_service.components import Components, Plugins, open_components
-from rag_service.domain import LOCAL_ADMIN, CorpusKind, Hit
+from rag_service.domain import LOCAL_ADMIN, CorpusKind, Hit, Identity, Scores
+from rag_service.errors import InputError
 from rag_service.ingest.transfer.files import write_export
 from rag_service.ingest.transfer.importing import ImportOptions
 from rag_service.retrieval.query import Mode, RagQuery
 from rag_service.settings import Settings
 from rag_service.store.corpora import select_corpora
+from rag_service.store.database import Connection
 from rag_service.store.documents.documents import DocumentInput
+from rag_service.store.search.passages import read_passages
 
 if TYPE_CHECKING:
     from rag_service.sources.sync import OnProgress
@@ -116,12 +125,64 @@ class EmbeddedBackend:
         query.keep(await self.components.retriever.search(query))
         return [hit for hit in query.found.hits if hit.scores.relevance >= (query.threshold or 0.0)]
 
-    async def answer(
-        self, request: SearchRequest, *, with_passages: bool = False
-    ) -> tuple[AnswerBody, list[PassageBody]]:
-        answer = await self.components.engine.answer(read_query(request, self.settings, LOCAL_ADMIN))
-        passages = [present_hit(PassageBody, hit) for hit in answer.sources] if with_passages else []
-        return present_answer(answer), passages
+    async def answer(self, request: AnswerRequest) -> AnswerBody:
+        outcome: AnswerBody | None = None
+        async for event in self.stream(request):
+            if isinstance(event.data, AnswerBody):
+                outcome = event.data
+        if outcome is None:
+            raise RuntimeError("The stream ended without an answer.")
+        return outcome
+
+    async def stream(self, request: AnswerRequest, *, retractable: bool = True) -> AsyncGenerator[WireEvent, None]:
+        """The events of an answer. `retractable`: whether text may be taken back, by a `delta` that restarts."""
+        query = read_query(request, self.settings, LOCAL_ADMIN)
+        query.turns, query.retractable = read_turns(request), retractable
+        if request.conversation_id is not None:
+            async with self.transaction() as connection:
+                said = await read_history(connection, request.conversation_id, request.replaces)
+            query.turns = query.turns or said
+        events = present_events(self.components.engine.stream(query))
+        if request.keep or request.conversation_id is not None:
+            events = keep_answers(
+                events, self, request.query.strip(), request.conversation_id, replaces=request.replaces
+            )
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def answer_from(self, request: AnswerRequest, chunks: Mapping[str, float]) -> AnswerBody:
+        """An answer from stored passages, by id with their relevance, and in this order. Raises InputError."""
+        query = read_query(request, self.settings, LOCAL_ADMIN)
+        stored = await self._read_passages(chunks)
+        if unknown := [chunk_id for chunk_id in chunks if chunk_id not in stored]:
+            raise InputError(
+                f"{len(unknown)} of {len(chunks)} nodes are no passages of this service: only what it has stored can"
+                " be cited. For an answer of another synthesizer, use service.check."
+            )
+        query.given = tuple(stored.values())
+        return present_answer(await self.components.engine.answer(query))
+
+    async def read_passages(self, request: SearchRequest, sources: Sequence[SourceBody]) -> list[PassageBody]:
+        """The passages that an answer to the request could draw on."""
+        stored = await self._read_passages({source.chunk_id: source.score for source in sources})
+        return [present_hit(PassageBody, hit) for hit in stored.values()]
+
+    async def _read_passages(self, chunks: Mapping[str, float]) -> dict[str, Hit]:
+        async with self.transaction() as connection:
+            stored = await read_passages(connection, list(chunks))
+        return {
+            chunk_id: Hit(chunk=stored[chunk_id], scores=Scores(relevance=relevance))
+            for chunk_id, relevance in chunks.items()
+            if chunk_id in stored
+        }
+
+    @property
+    def identity(self) -> Identity:
+        return LOCAL_ADMIN
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        return self.components.database.transaction(LOCAL_ADMIN)
 
     async def check(self, request: CheckRequest) -> CheckBody:
         return await check_text(self.components.checker.check, request, LOCAL_ADMIN)
@@ -140,7 +201,11 @@ class EmbeddedBackend:
         transfers, progress = self.components.transfers, to_transfer_progress(on_progress)
         return present_import(await transfers.read_file(file, LOCAL_ADMIN, options, progress))
 
+    def check_stream(self, request: CheckRequest) -> AsyncGenerator[WireEvent, None]:
+        """The events of a check."""
+        return check_events(self.components.checker.check, request, LOCAL_ADMIN)
+
     async def corpora(self) -> list[CorpusBody]:
-        async with self.components.database.transaction(LOCAL_ADMIN) as connection:
+        async with self.transaction() as connection:
             found = await select_corpora(connection, "TRUE", {})
         return [present(CorpusBody, corpus, index=corpus.index_name) for corpus in found]

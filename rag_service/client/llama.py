@@ -5,73 +5,73 @@ The work runs on the service's own loop, because the database's connections belo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import msgspec
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
+from llama_index.core.base.response.schema import (
+    RESPONSE_TYPE,
+    AsyncStreamingResponse,
+    Response,
+    StreamingResponse,
+)
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
-from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import FunctionTool
 
 from rag_service.answering.tools.definitions import make_function_tools
 from rag_service.answering.tools.toolbox import Tools
-from rag_service.api.http.schemas import PassageBody, SearchRequest
+from rag_service.api.http.events import WireEvent
+from rag_service.api.http.schemas import AnswerBody, AnswerRequest, DeltaData, PassageBody, SearchRequest, SourcesData
 from rag_service.api.mcp.document_tools import describe_result
+from rag_service.client.asking import Filter, make_request
 from rag_service.client.background_loop import BackgroundLoop
+from rag_service.client.remote import RemoteBackend
 from rag_service.client.results import CitedAnswer
 from rag_service.domain import LOCAL_ADMIN
-from rag_service.errors import InputError
+from rag_service.errors import ConfigurationError, InputError
+from rag_service.retrieval.query import make_node
 from rag_service.unpicklable import Unpicklable
 
 if TYPE_CHECKING:
+    from llama_index.core.vector_stores.types import MetadataFilters
+
     from rag_service.client.embedded import EmbeddedBackend
-    from rag_service.client.remote import RemoteBackend
-
-
-_NOT_OF_OTHERS = (
-    "service.query_engine answers from what it searched for itself, so that every citation can be proved. To answer"
-    " from other nodes, use LlamaIndex's get_response_synthesizer, and service.check for its answer."
-)
-# Metadata of a passage that say nothing to a model.
-_IDS = ["document_id", "corpus_id", "chunk_index"]
 
 
 def to_node(passage: PassageBody) -> NodeWithScore:
-    """A passage as a node; its score is the calibrated relevance.
-
-    Its metadata are the filter fields of its document, its tags and its place; a language model sees no ids.
-    """
-    document_id = str(passage.document_id)
-    metadata: dict[str, Any] = {
-        **passage.metadata,
-        "document_id": document_id,
-        "corpus_id": str(passage.corpus_id),
-        "title": passage.title,
-        "file_name": passage.file_name,
-        "source": passage.source,
-        "tags": passage.tags,
-        "place": passage.place,
-        "chunk_index": passage.chunk_index,
-    }
-    if passage.location is not None and passage.location.page is not None:
-        metadata["page_label"] = str(passage.location.page)  # as LlamaIndex's readers of PDF files call it
-    return NodeWithScore(
-        node=TextNode(
-            id_=passage.chunk_id,
-            text=passage.text,
-            start_char_idx=passage.start,
-            end_char_idx=passage.end,
-            metadata=metadata,
-            excluded_llm_metadata_keys=list(_IDS),
-            excluded_embed_metadata_keys=list(_IDS),
-            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document_id)},
-        ),
+    """A passage as a node with the metadata that the service's own postprocessors see."""
+    page = None if passage.location is None else passage.location.page
+    return make_node(
+        passage.chunk_id,
+        passage.text,
+        (passage.start, passage.end),
         score=passage.score,
+        ids={
+            "document_id": str(passage.document_id),
+            "corpus_id": str(passage.corpus_id),
+            "chunk_index": passage.chunk_index,
+        },
+        extra={key: value for key, value in passage.metadata.items() if key not in passage.fields},
+        metadata={
+            **passage.fields,
+            "title": passage.title,
+            "file_name": passage.file_name,
+            "source": passage.source,
+            "tags": passage.tags,
+            "language": passage.language,
+            "dated": None if passage.dated is None else passage.dated.isoformat(),
+            "updated_at": None if passage.updated_at is None else passage.updated_at.isoformat(),
+            "place": passage.place,
+            "page_label": None if page is None else str(page),
+        },
     )
 
 
@@ -94,11 +94,32 @@ def make_tools(loop: BackgroundLoop, tools: Tools) -> list[FunctionTool]:
 class ServiceRetriever(Unpicklable, BaseRetriever):
     """Hybrid retrieval as requests get it: reranked, cut by threshold and top_k."""
 
-    def __init__(self, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend, corpus_ids: list[UUID]):
+    def __init__(self, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend, request: SearchRequest):
+        """`request`: all but the question."""
         super().__init__(CallbackManager([]))
         self._loop = loop
         self._backend = backend
-        self._corpus_ids = corpus_ids
+        self._request = request
+
+    def __call__(
+        self,
+        *,
+        top_k: int | None = None,
+        threshold: float | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        file_name: str | None = None,
+        document_ids: Sequence[UUID] = (),
+        corpus_ids: Sequence[UUID] = (),
+        fields: Mapping[str, str] | None = None,
+        filter: Filter | MetadataFilters | None = None,
+    ) -> ServiceRetriever:
+        """The same with these arguments of `Service.search`. Without `corpus_ids`, the corpora stay."""
+        asked = make_request(
+            "", top_k=top_k, threshold=threshold, source=source, tags=tags, file_name=file_name,
+            document_ids=document_ids, corpus_ids=corpus_ids or self._request.corpus_ids, fields=fields, filter=filter,
+        )  # fmt: skip
+        return ServiceRetriever(self._loop, self._backend, asked)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self._loop.run(self._search(query_bundle.query_str))
@@ -107,50 +128,178 @@ class ServiceRetriever(Unpicklable, BaseRetriever):
         return await self._loop.arun(self._search(query_bundle.query_str))
 
     async def _search(self, question: str) -> list[NodeWithScore]:
-        found = await self._backend.search(SearchRequest(query=question, corpus_ids=self._corpus_ids))
+        found = await self._backend.search(msgspec.structs.replace(self._request, query=question))
         return [to_node(passage) for passage in found.passages]
 
 
 class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
     """Answers with checked citations; the `CitedAnswer` is in the response's metadata under `answer`."""
 
-    def __init__(self, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend, corpus_ids: list[UUID]):
+    def __init__(
+        self,
+        loop: BackgroundLoop,
+        backend: EmbeddedBackend | RemoteBackend,
+        request: AnswerRequest,
+        *,
+        streaming: bool = False,
+    ):
+        """
+        Args:
+            request: all but the question.
+            streaming: reply with a `StreamingResponse`, whose metadata are complete once it is read.
+        """
         super().__init__(CallbackManager([]))
         self._loop = loop
         self._backend = backend
-        self._corpus_ids = corpus_ids
+        self._request = request
+        self._streaming = streaming
+
+    def __call__(
+        self,
+        *,
+        top_k: int | None = None,
+        threshold: float | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        file_name: str | None = None,
+        document_ids: Sequence[UUID] = (),
+        corpus_ids: Sequence[UUID] = (),
+        fields: Mapping[str, str] | None = None,
+        filter: Filter | MetadataFilters | None = None,
+        streaming: bool = False,
+    ) -> ServiceQueryEngine:
+        """The same with these arguments of `Service.search`. Without `corpus_ids`, the corpora stay."""
+        asked = make_request(
+            "", top_k=top_k, threshold=threshold, source=source, tags=tags, file_name=file_name,
+            document_ids=document_ids, corpus_ids=corpus_ids or self._request.corpus_ids, fields=fields, filter=filter,
+        )  # fmt: skip
+        request = AnswerRequest(**msgspec.structs.asdict(asked))
+        return ServiceQueryEngine(self._loop, self._backend, request, streaming=streaming)
 
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """The passages that an answer would be written from."""
-        return ServiceRetriever(self._loop, self._backend, self._corpus_ids).retrieve(query_bundle)
+        """The passages that a search finds, as `ServiceRetriever`."""
+        return ServiceRetriever(self._loop, self._backend, self._request).retrieve(query_bundle)
 
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await ServiceRetriever(self._loop, self._backend, self._corpus_ids).aretrieve(query_bundle)
+        return await ServiceRetriever(self._loop, self._backend, self._request).aretrieve(query_bundle)
 
-    def synthesize(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError(_NOT_OF_OTHERS)
+    def synthesize(
+        self,
+        query_bundle: QueryBundle,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+    ) -> RESPONSE_TYPE:
+        """An answer from these nodes, in their order. Embedded only.
 
-    async def asynthesize(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError(_NOT_OF_OTHERS)
+        `additional_source_nodes` are added to the response. Raises InputError if a node is no stored passage: only
+        these can be cited.
+        """
+        return self._loop.run(self._synthesize(query_bundle.query_str, nodes, additional_source_nodes or ()))
+
+    async def asynthesize(
+        self,
+        query_bundle: QueryBundle,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+    ) -> RESPONSE_TYPE:
+        return await self._loop.arun(self._synthesize(query_bundle.query_str, nodes, additional_source_nodes or ()))
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        return self._loop.run(self._ask(query_bundle.query_str))
+        if not self._streaming:
+            return self._loop.run(self._ask(query_bundle.query_str))
+        streamed = self._loop.run(self._stream(query_bundle.query_str))
+        return StreamingResponse(streamed.pieces(self._loop), streamed.nodes, streamed.metadata)
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        return await self._loop.arun(self._ask(query_bundle.query_str))
+        if not self._streaming:
+            return await self._loop.arun(self._ask(query_bundle.query_str))
+        streamed = await self._loop.arun(self._stream(query_bundle.query_str))
+        return AsyncStreamingResponse(streamed.apieces(self._loop), streamed.nodes, streamed.metadata)
 
     async def _ask(self, question: str) -> Response:
-        request = SearchRequest(query=question, corpus_ids=self._corpus_ids)
-        body, passages = await self._backend.answer(request, with_passages=True)
-        answer = CitedAnswer(question=question, body=body)
+        request = self._of(question)
+        body = await self._backend.answer(request)
+        passages = await self._backend.read_passages(request, body.sources)
         return Response(
-            response=answer.text,
-            source_nodes=[to_node(passage) for passage in passages],
-            metadata={"answer_id": str(answer.id), "decision": answer.decision, "answer": answer},
+            response=body.answer, source_nodes=[to_node(one) for one in passages], metadata=_describe(question, body)
         )
+
+    async def _stream(self, question: str) -> _Streamed:
+        request = self._of(question)
+        events = self._backend.stream(request, retractable=False)
+        try:
+            first = await anext(events)
+            sources = first.data.sources if isinstance(first.data, SourcesData) else []
+            passages = await self._backend.read_passages(request, sources)
+        except BaseException:
+            await events.aclose()
+            raise
+        return _Streamed(question=question, events=events, nodes=[to_node(one) for one in passages])
+
+    async def _synthesize(
+        self, question: str, nodes: Sequence[NodeWithScore], more: Sequence[NodeWithScore]
+    ) -> Response:
+        backend = self._backend
+        if isinstance(backend, RemoteBackend):
+            raise ConfigurationError("synthesize needs an embedded service; this one is remote.")
+        relevance = {node.node.node_id: min(1.0, max(0.0, 1.0 if node.score is None else node.score)) for node in nodes}
+        body = await backend.answer_from(self._of(question), relevance)
+        return Response(response=body.answer, source_nodes=[*nodes, *more], metadata=_describe(question, body))
+
+    def _of(self, question: str) -> AnswerRequest:
+        return msgspec.structs.replace(self._request, query=question)
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}
+
+
+@dataclass(kw_only=True)
+class _Streamed:
+    """An answer after its first event, as LlamaIndex streams it: pieces of text."""
+
+    question: str
+    events: AsyncGenerator[WireEvent, None]
+    nodes: list[NodeWithScore]  # that it may be written from
+    metadata: dict[str, Any] = field(default_factory=dict)  # filled at the end
+
+    def pieces(self, loop: BackgroundLoop) -> Generator[str, None, None]:
+        try:
+            while (piece := loop.run(self._next())) is not None:
+                yield piece
+        finally:
+            if not loop.is_closed:
+                loop.run(self.events.aclose())
+
+    async def apieces(self, loop: BackgroundLoop) -> AsyncGenerator[str, None]:
+        try:
+            while (piece := await loop.arun(self._next())) is not None:
+                yield piece
+        finally:
+            await loop.arun(self.events.aclose())
+
+    async def _next(self) -> str | None:
+        """The next piece of text; None at the end."""
+        async for event in self.events:
+            match event.data:
+                case AnswerBody():
+                    self.metadata |= _describe(self.question, event.data)
+                case DeltaData(restart=True):  # of a remote service: what was read cannot be taken back
+                    return f"\n\n{event.data.text}"
+                case DeltaData() if event.data.text:
+                    return event.data.text
+        return None
+
+
+def _describe(question: str, body: AnswerBody) -> dict[str, Any]:
+    """The metadata of a response."""
+    answer = CitedAnswer(question=question, body=body)
+    return {
+        "answer_id": str(answer.id),
+        "decision": answer.decision,
+        "confidence": answer.confidence,
+        "citations": answer.citations,
+        "answer": answer,
+    }
 
 
 class ServiceEmbedding(Unpicklable, BaseEmbedding):

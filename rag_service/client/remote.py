@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -11,24 +11,53 @@ from uuid import UUID
 import httpx
 import msgspec
 
+from rag_service.api.agents.schemas import KeptAnswerBody
 from rag_service.api.corpora.schemas import CorpusBody, CorpusList, ImportBody
+from rag_service.api.http.events import NDJSON, WireEvent
 from rag_service.api.http.schemas import (
     AnswerBody,
+    AnswerRequest,
     CheckBody,
+    CheckDone,
     CheckRequest,
+    CitationBody,
+    DeltaData,
+    DoneData,
     IngestBody,
     PassageBody,
     SearchBody,
     SearchRequest,
+    SentenceData,
+    SourceBody,
+    SourcesData,
+    StepData,
 )
 from rag_service.errors import ConfigurationError, InputError, RagError
 from rag_service.ingest.transfer.files import write_export
 
 T = TypeVar("T")
 
+_ANSWER = "/api/v1/query/answer"
+_CHECK = "/api/v1/check"
+_Kinds = dict[str, type[msgspec.Struct]]  # name of an event → its data
+_EVENTS: _Kinds = {
+    "sources": SourcesData,
+    "step": StepData,
+    "delta": DeltaData,
+    "citation": CitationBody,
+    "done": DoneData,
+}
+
 _PAGE = 100  # corpora per request
 _PATIENT = httpx.Timeout(None, connect=10.0)  # an import embeds for hours where the model is another one
 _TIMEOUT = httpx.Timeout(300.0, connect=10.0)  # a busy model takes long to answer
+
+
+class _Event(msgspec.Struct):
+    """A line of a streamed answer; heartbeats have no data."""
+
+    event: str
+    data: msgspec.Raw = msgspec.Raw()
 
 
 class ServiceUnreachableError(RagError):
@@ -79,17 +108,46 @@ class RemoteBackend:
             raise InputError(
                 "alpha and mode are only available with an embedded service; a remote one uses its own definition."
             )
-        return await self._request("POST", "/api/v1/query", SearchBody, json=_as_json(request))
+        return await self._request("POST", "/api/v1/query", SearchBody, json=as_json(request, SearchRequest))
 
-    async def answer(
-        self, request: SearchRequest, *, with_passages: bool = False
-    ) -> tuple[AnswerBody, list[PassageBody]]:
+    async def answer(self, request: AnswerRequest) -> AnswerBody:
+        return await self._request("POST", _ANSWER, _answer_kind(request), json=as_json(request, AnswerRequest))
+
+    def stream(self, request: AnswerRequest, *, retractable: bool = True) -> AsyncGenerator[WireEvent, None]:
+        """The events of an answer; text may be taken back in any case."""
+        return self._stream(_ANSWER, as_json(request, AnswerRequest), _EVENTS | {"final": _answer_kind(request)})
+
+    def check_stream(self, request: CheckRequest) -> AsyncGenerator[WireEvent, None]:
+        """The events of a check."""
+        kinds: _Kinds = {"sentence": SentenceData, "final": CheckBody, "done": CheckDone}
+        return self._stream(_CHECK, msgspec.to_builtins(request), kinds)
+
+    async def _stream(self, path: str, body: dict[str, Any], kinds: _Kinds) -> AsyncGenerator[WireEvent, None]:
+        """The events of a streamed reply that are of these kinds."""
+        body, headers = body | {"stream": True}, {"Accept": NDJSON}
+        try:
+            async with self._connected().stream("POST", path, json=body, headers=headers) as response:
+                if response.is_error:
+                    await response.aread()
+                    raise error_from(_problem_of(response), response.status_code)
+                async for line in _lines(response):
+                    event = msgspec.json.decode(line, type=_Event)
+                    if event.event == "error":
+                        raise error_from(msgspec.json.decode(event.data), 500)
+                    if event.event in kinds:
+                        yield WireEvent(event.event, msgspec.json.decode(event.data, type=kinds[event.event]))
+                    if event.event == "done":
+                        return
+        except httpx.TransportError as error:
+            raise ServiceUnreachableError(f"The service at {self.where} does not respond.") from error
+        raise ServiceUnreachableError(f"The service at {self.where} ended the stream before its end.")
+
+    async def read_passages(self, request: SearchRequest, sources: Sequence[SourceBody]) -> list[PassageBody]:
         """An answer has the places of its passages, not their texts: these are searched for again."""
-        body = await self._request("POST", "/api/v1/query/answer", AnswerBody, json=_as_json(request))
-        return body, (await self.search(request)).passages if with_passages and body.sources else []
+        return (await self.search(request)).passages if sources else []
 
     async def check(self, request: CheckRequest) -> CheckBody:
-        return await self._request("POST", "/api/v1/check", CheckBody, json=msgspec.to_builtins(request))
+        return await self._request("POST", _CHECK, CheckBody, json=msgspec.to_builtins(request))
 
     async def export(self, corpus_id: UUID, file: Path, on_progress: object = None) -> int:
         return await write_export(self._download(f"/api/v1/corpora/{corpus_id}/export"), file)
@@ -125,7 +183,7 @@ class RemoteBackend:
     async def _download(self, path: str) -> AsyncGenerator[bytes]:
         """A file in pieces. Raises ServiceUnreachableError, too, if it ends early."""
         try:
-            async with self._opened().stream("GET", path) as response:
+            async with self._connected().stream("GET", path) as response:
                 if response.is_error:
                     await response.aread()
                     raise error_from(_problem_of(response), response.status_code)
@@ -134,14 +192,14 @@ class RemoteBackend:
         except httpx.TransportError as error:
             raise ServiceUnreachableError(f"The service at {self.where} does not respond.") from error
 
-    def _opened(self) -> httpx.AsyncClient:
+    def _connected(self) -> httpx.AsyncClient:
         if self._client is None:
             raise RuntimeError("The service is closed; call open_service() again.")
         return self._client
 
     async def _request(self, method: str, path: str, kind: type[T], **content: Any) -> T:
         try:
-            response = await self._opened().request(method, path, **content)
+            response = await self._connected().request(method, path, **content)
         except httpx.TransportError as error:
             raise ServiceUnreachableError(f"The service at {self.where} does not respond.") from error
         if response.is_error:
@@ -149,10 +207,24 @@ class RemoteBackend:
         return msgspec.json.decode(response.content, type=kind)
 
 
-def _as_json(request: SearchRequest) -> dict[str, Any]:
-    """The request without empty fields, for which the service has defaults."""
+def as_json(request: SearchRequest, kind: type[SearchRequest]) -> dict[str, Any]:
+    """The fields of a kind of request, without empty ones, for which the service has defaults."""
     fields: dict[str, Any] = msgspec.to_builtins(request)
-    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+    known = {field.encode_name for field in msgspec.structs.fields(kind)}
+    return {name: value for name, value in fields.items() if name in known and value not in (None, [], {})}
+
+
+def _answer_kind(request: AnswerRequest) -> type[AnswerBody]:
+    return KeptAnswerBody if request.keep or request.conversation_id is not None else AnswerBody
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Lines of NDJSON; those of httpx also end at characters that JSON may contain."""
+    rest = b""
+    async for part in response.aiter_bytes():
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line
 
 
 def _problem_of(response: httpx.Response) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar, overload
 from uuid import UUID
 
+from rag_service.api.agents.schemas import KeptAnswerBody
 from rag_service.api.corpora.schemas import ImportBody
 from rag_service.api.http.schemas import (
     AnswerBody,
@@ -116,6 +117,11 @@ class CitedAnswer:
     def confidence(self) -> float:
         """0 to 1."""
         return self.body.confidence
+
+    @property
+    def conversation_id(self) -> UUID | None:
+        """The conversation that keeps the answer; None: it is not kept."""
+        return self.body.conversation_id if isinstance(self.body, KeptAnswerBody) else None
 
     def __repr__(self) -> str:
         lines = [f"Q: {self.question}", *map(describe_step, self.body.steps), f"A: {self.text.strip()}", ""]

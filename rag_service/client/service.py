@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
 
 from rag_service.api.corpora.schemas import CorpusBody
-from rag_service.api.http.schemas import CheckedPassage, CheckRequest, PassageBody, SearchRequest
+from rag_service.api.http.schemas import AnswerBody, AnswerRequest, CheckBody, CheckedPassage, CheckRequest, PassageBody
+from rag_service.client.asking import Filter, Messages, make_answer_request, make_request
 from rag_service.client.background_loop import BackgroundLoop
+from rag_service.client.event_stream import EventStream
 from rag_service.client.html import table_html
 from rag_service.client.ingesting import ingest_files
 from rag_service.client.results import CitedAnswer, ImportReport, IngestReport, Items, Passages, TextCheck
@@ -21,6 +24,7 @@ from rag_service.sources.files import Paths, find_files
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
     from llama_index.core.tools import FunctionTool
+    from llama_index.core.vector_stores.types import MetadataFilters
 
     from rag_service.client.embedded import EmbeddedBackend
     from rag_service.client.llama import ServiceEmbedding, ServiceQueryEngine, ServiceRetriever
@@ -43,17 +47,32 @@ class Searchable:
 
     @property
     def retriever(self) -> ServiceRetriever:
-        """A LlamaIndex `BaseRetriever`: `retrieve` and `aretrieve`."""
+        """A LlamaIndex `BaseRetriever`; called, one with arguments of `search`: `retriever(top_k=3, tags=["fees"])`."""
         from rag_service.client.llama import ServiceRetriever
 
-        return ServiceRetriever(self._loop, self._backend, self._corpus_ids)
+        return ServiceRetriever(self._loop, self._backend, self._request())
 
     @property
     def query_engine(self) -> ServiceQueryEngine:
-        """A LlamaIndex `BaseQueryEngine`: `query` and `aquery`."""
+        """A LlamaIndex `BaseQueryEngine`; called, one with arguments of `search`, or that streams."""
         from rag_service.client.llama import ServiceQueryEngine
 
-        return ServiceQueryEngine(self._loop, self._backend, self._corpus_ids)
+        return ServiceQueryEngine(self._loop, self._backend, self._request())
+
+    def as_retriever(
+        self, *, similarity_top_k: int | None = None, filters: MetadataFilters | None = None
+    ) -> ServiceRetriever:
+        """`retriever`, in the words of a LlamaIndex index."""
+        return self.retriever(top_k=similarity_top_k, filter=filters)
+
+    def as_query_engine(
+        self, *, similarity_top_k: int | None = None, filters: MetadataFilters | None = None, streaming: bool = False
+    ) -> ServiceQueryEngine:
+        """`query_engine`, in the words of a LlamaIndex index."""
+        return self.query_engine(top_k=similarity_top_k, filter=filters, streaming=streaming)
+
+    def _request(self) -> AnswerRequest:
+        return AnswerRequest(query="", corpus_ids=self._corpus_ids)
 
 
 class Service(Searchable):
@@ -157,6 +176,7 @@ class Service(Searchable):
         document_ids: Sequence[UUID] = (),
         corpus_ids: Sequence[UUID] = (),
         fields: Mapping[str, str] | None = None,
+        filter: Filter | MetadataFilters | None = None,
         alpha: float | None = None,
         mode: Mode | None = None,
     ) -> Passages:
@@ -169,6 +189,7 @@ class Service(Searchable):
             source, file_name, document_ids, corpus_ids: only these.
             tags: only documents that have all of these.
             fields: values of filter fields that the index declares.
+            filter: conditions as `filter` of the API, or LlamaIndex's `MetadataFilters`.
             alpha: weight of the vector search, 0..1. With `alpha` or `mode`, ranking is by fusion alone, without
                 reranker, for experiments with an embedded service.
             mode: "hybrid", "dense" or "lexical".
@@ -177,28 +198,100 @@ class Service(Searchable):
             InputError: an argument is out of range.
             EmbeddingError, StoreError: searching is not possible now.
         """
-        request = SearchRequest(
-            query=question, top_k=top_k, similarity_threshold=threshold, source=source, tags=list(tags),
-            file_name=file_name, document_ids=list(document_ids), corpus_ids=list(corpus_ids),
-            fields=dict(fields or {}),
+        request = make_request(
+            question, top_k=top_k, threshold=threshold, source=source, tags=tags, file_name=file_name,
+            document_ids=document_ids, corpus_ids=corpus_ids, fields=fields, filter=filter,
         )  # fmt: skip
         found = self._loop.run(self._backend.search(request, alpha=alpha, mode=mode))
         return Passages(question=question, language=found.language, items=tuple(found.passages))
 
-    def ask(self, question: str, *, top_k: int | None = None, threshold: float | None = None) -> CitedAnswer:
-        """An answer in the question's language, with each citation checked; arguments as in `search`.
+    @overload
+    def ask(
+        self, question: str, *, top_k: int | None = ..., threshold: float | None = ..., source: str | None = ...,
+        tags: Sequence[str] = ..., file_name: str | None = ..., document_ids: Sequence[UUID] = ...,
+        corpus_ids: Sequence[UUID] = ..., fields: Mapping[str, str] | None = ...,
+        filter: Filter | MetadataFilters | None = ..., messages: Messages = ..., stream: Literal[False] = ...,
+        keep: bool = ..., conversation_id: UUID | None = ..., replaces: UUID | None = ...,
+    ) -> CitedAnswer: ...  # fmt: skip
+
+    @overload
+    def ask(
+        self, question: str, *, top_k: int | None = ..., threshold: float | None = ..., source: str | None = ...,
+        tags: Sequence[str] = ..., file_name: str | None = ..., document_ids: Sequence[UUID] = ...,
+        corpus_ids: Sequence[UUID] = ..., fields: Mapping[str, str] | None = ...,
+        filter: Filter | MetadataFilters | None = ..., messages: Messages = ..., stream: Literal[True],
+        keep: bool = ..., conversation_id: UUID | None = ..., replaces: UUID | None = ...,
+    ) -> EventStream[CitedAnswer]: ...  # fmt: skip
+
+    def ask(
+        self,
+        question: str,
+        *,
+        top_k: int | None = None,
+        threshold: float | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        file_name: str | None = None,
+        document_ids: Sequence[UUID] = (),
+        corpus_ids: Sequence[UUID] = (),
+        fields: Mapping[str, str] | None = None,
+        filter: Filter | MetadataFilters | None = None,
+        messages: Messages = (),
+        stream: bool = False,
+        keep: bool = False,
+        conversation_id: UUID | None = None,
+        replaces: UUID | None = None,
+    ) -> CitedAnswer | EventStream[CitedAnswer]:
+        """An answer in the question's language, with each citation checked.
+
+        Args:
+            question, top_k, threshold, source, tags, file_name, document_ids, corpus_ids, fields, filter: as in
+                `search`.
+            messages: what was said before, oldest first: `{"role": "user", "content": "…"}` or `ChatMessage`s of
+                LlamaIndex. The question may refer to it.
+            stream: return the events of the answer while it is written: `sources`, perhaps some `step`, many `delta`
+                and `citation`, one `final`, `done`.
+            keep: store question and answer in a new conversation.
+            conversation_id: stored conversation to continue; without `messages`, its history is used.
+            replaces: answer of that conversation that gives way to this one, with its question and all after them.
 
         Raises:
             InputError: an argument is out of range.
+            NotFoundError: a document, corpus or conversation is not there.
             ModelError, EmbeddingError, StoreError: answering is not possible now.
         """
-        request = SearchRequest(query=question, top_k=top_k, similarity_threshold=threshold)
-        body, _ = self._loop.run(self._backend.answer(request))
-        return CitedAnswer(question=question, body=body)
+        search = make_request(
+            question, top_k=top_k, threshold=threshold, source=source, tags=tags, file_name=file_name,
+            document_ids=document_ids, corpus_ids=corpus_ids, fields=fields, filter=filter,
+        )  # fmt: skip
+        request = make_answer_request(
+            search, messages, stream=stream, keep=keep, conversation_id=conversation_id, replaces=replaces
+        )
+        if stream:
+            return EventStream(self._loop, self._backend.stream(request), partial(_as_answer, question))
+        return _as_answer(question, self._loop.run(self._backend.answer(request)))
+
+    @overload
+    def check(
+        self, text: str, passages: Sequence[str | PassageBody], *, question: str = ..., language: str | None = ...,
+        stream: Literal[False] = ...,
+    ) -> TextCheck: ...  # fmt: skip
+
+    @overload
+    def check(
+        self, text: str, passages: Sequence[str | PassageBody], *, question: str = ..., language: str | None = ...,
+        stream: Literal[True],
+    ) -> EventStream[TextCheck]: ...  # fmt: skip
 
     def check(
-        self, text: str, passages: Sequence[str | PassageBody], *, question: str = "", language: str | None = None
-    ) -> TextCheck:
+        self,
+        text: str,
+        passages: Sequence[str | PassageBody],
+        *,
+        question: str = "",
+        language: str | None = None,
+        stream: bool = False,
+    ) -> TextCheck | EventStream[TextCheck]:
         """Check a text that was written elsewhere, sentence by sentence, as the service's own answers are checked.
 
         Args:
@@ -206,6 +299,7 @@ class Service(Searchable):
             passages: texts, or passages that `search` found.
             question: that the text answers; a judge that can tell says whether it does.
             language: ISO 639-1 of the text; None: it is detected.
+            stream: return a `sentence` event for each, once it is checked, then `final` and `done`.
 
         Raises:
             InputError: an argument is out of range.
@@ -216,7 +310,9 @@ class Service(Searchable):
             for passage in passages
         ]
         request = CheckRequest(text=text, passages=given, question=question, language=language)
-        return TextCheck(body=self._loop.run(self._backend.check(request)))
+        if stream:
+            return EventStream(self._loop, self._backend.check_stream(request), _as_check)
+        return _as_check(self._loop.run(self._backend.check(request)))
 
     def corpora(self) -> Corpora:
         """The corpora that the caller may see, each with its own retriever and query engine."""
@@ -310,6 +406,14 @@ class Service(Searchable):
         if components is None:
             raise ConfigurationError(f"{what} needs an embedded service; this one is remote.")
         return components
+
+
+def _as_answer(question: str, body: AnswerBody) -> CitedAnswer:
+    return CitedAnswer(question=question, body=body)
+
+
+def _as_check(body: CheckBody) -> TextCheck:
+    return TextCheck(body=body)
 
 
 class CorpusView(Searchable):

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from llama_index.core.schema import BaseNode, Document, TransformComponent
 
-from rag_service.domain import EncodedTable, read_spans
+from rag_service.domain import READER_WARNINGS, EncodedTable, read_spans
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.chunker import Chunker
 from rag_service.language.detection import detect_language
@@ -21,7 +21,7 @@ from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.file_reader import LANGUAGE, LONG_TABLES, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
 from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID
-from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument, store_document
+from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
 from rag_service.tables.encoding import encode_table, read_description
 from rag_service.tables.reading.extract import extract_tables
 from rag_service.tables.storage import write_tables

@@ -11,13 +11,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import BaseNode, Document, TransformComponent
 
-from rag_service.domain import Identity
+from rag_service.domain import READER_WARNINGS, Identity
 from rag_service.errors import DocumentError
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.documents import (
@@ -30,16 +31,24 @@ from rag_service.ingest.documents import (
     write_document,
 )
 from rag_service.ingest.embedding_cache import CachedEmbedding
-from rag_service.ingest.transformations import EmbedWithProgress, Progress, build_transformations, reader_classes
+from rag_service.ingest.transformations import (
+    EmbedWithProgress,
+    Progress,
+    build_transformations,
+    describe_transformation,
+    reader_classes,
+)
 from rag_service.readers.file_reader import SPANS, FileReader
 from rag_service.store.corpora import Corpus
 from rag_service.store.database import Connection, Database
-from rag_service.store.documents.chunk_store import ChunkStore
 from rag_service.store.documents.chunks import REQUIRED_KEYS
-from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument, find_document
+from rag_service.store.documents.documents import DocumentInput, NewDocument, find_document
 from rag_service.store.documents.external_nodes import mark_node, place_nodes
 from rag_service.store.documents.originals import Originals, forget_earlier_originals
 from rag_service.store.documents.uploads import UploadStatus
+
+if TYPE_CHECKING:
+    from rag_service.store.documents.chunk_store import ChunkStore
 
 AT_ONCE = 2  # documents in progress: one is parsed, in a process of its own, while another is embedded
 
@@ -58,8 +67,7 @@ class Ingestor:
     model: str  # of the embedding; part of the fingerprint, as its dimension
     dimension: int
     originals: Originals | None = None  # keeps the original bytes; None keeps only the text
-    # Run for every index, after those of its definition; not part of the fingerprint. A `NodeParser` among them
-    # replaces our chunker.
+    # Run for every index, after those of its definition. A `NodeParser` among them replaces our chunker.
     transformations: Sequence[TransformComponent] = ()
     _built: dict[str, Sequence[TransformComponent]] = field(default_factory=dict, init=False)  # by fingerprint
     _stores: dict[str, ChunkStore] = field(default_factory=dict, init=False)
@@ -72,10 +80,17 @@ class Ingestor:
 
     def fingerprint(self, index: IndexDefinition) -> str:
         """What the chunks of this index depend on; stored with every document."""
-        return index.fingerprint(embedding_model=self.model, dimension=self.dimension)
+        return index.fingerprint(
+            embedding_model=self.model,
+            dimension=self.dimension,
+            transformations=[describe_transformation(component) for component in self.transformations],
+        )
 
     def vector_store(self, index: IndexDefinition, identity: Identity) -> ChunkStore:
         """A LlamaIndex vector store over everything the identity may read."""
+        # With PGVectorStore come three database drivers, which only documents need.
+        from rag_service.store.documents.chunk_store import ChunkStore
+
         key = self.fingerprint(index)
         if key not in self._stores:
             self._stores[key] = ChunkStore(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.ingestion.pipeline import remove_unstable_values
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import BaseNode, TransformComponent
@@ -34,6 +36,16 @@ def build_transformations(index: IndexDefinition, more: Sequence[TransformCompon
     given += more
     has_parser = any(isinstance(component, NodeParser) for component in given)
     return given if has_parser else [Chunker(index.ingest), *given]
+
+
+def describe_transformation(component: TransformComponent) -> str:
+    """Class and configuration of a transformation, equal for two that do the same.
+
+    Addresses of functions and objects are left out: they differ with every start.
+    """
+    kind = type(component)
+    configuration = json.dumps(component.to_dict(), sort_keys=True, default=str)
+    return f"{kind.__module__}:{kind.__qualname__} {remove_unstable_values(configuration)}"
 
 
 def reader_classes(index: IndexDefinition) -> dict[str, ReaderClass]:

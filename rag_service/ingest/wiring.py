@@ -9,6 +9,7 @@ from llama_index.core.schema import TransformComponent
 
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.ingestor import Ingestor
+from rag_service.ingest.transformations import describe_transformation
 from rag_service.ingest.upload_job import UploadJob, WorkerOptions
 from rag_service.ingest.worker import Worker
 from rag_service.models.prefixes import vectors_name
@@ -19,10 +20,22 @@ from rag_service.store.database import Database
 from rag_service.store.documents.originals import Originals
 
 
-def current_fingerprints(settings: Settings, indices: Mapping[str, IndexDefinition]) -> dict[str, str]:
-    """Index name → fingerprint of documents ingested now; documents with others are stale."""
+def current_fingerprints(
+    settings: Settings,
+    indices: Mapping[str, IndexDefinition],
+    *,
+    transformations: Sequence[TransformComponent] = (),
+) -> dict[str, str]:
+    """Index name → fingerprint of documents ingested now; documents with others are stale.
+
+    `transformations`: run for every index.
+    """
     model, dimension = vectors_name(settings.embedding), settings.embedding.dimension
-    return {name: index.fingerprint(embedding_model=model, dimension=dimension) for name, index in indices.items()}
+    more = [describe_transformation(component) for component in transformations]
+    return {
+        name: index.fingerprint(embedding_model=model, dimension=dimension, transformations=more)
+        for name, index in indices.items()
+    }
 
 
 def build_ingestor(

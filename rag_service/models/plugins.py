@@ -91,10 +91,8 @@ def instantiate(cls: type[T], options: Mapping[str, Any], *, setting: str) -> T:
 
     Raises ConfigurationError if the class rejects the options. It never shows their values, which may be secrets.
     """
+    check_options(cls, options, setting=setting)
     name = f"{cls.__module__}:{cls.__qualname__}"
-    known = _known_options(cls)
-    if known is not None and (unknown := [option for option in options if option not in known]):
-        raise _error(setting, f"{name} has no option {unknown[0]!r}.{_hint(unknown[0], known)}")
     try:
         return cls(**options)
     except ValidationError as error:
@@ -109,6 +107,14 @@ def instantiate(cls: type[T], options: Mapping[str, Any], *, setting: str) -> T:
         raise _error(setting, f"{name} rejects its options: {error}") from error
     except Exception as error:
         raise _error(setting, f"{name} cannot be created with these options ({type(error).__name__})") from error
+
+
+def check_options(cls: type, options: Mapping[str, Any], *, setting: str) -> None:
+    """Raise ConfigurationError if the class has no option of one of these names. No object is made."""
+    known = _known_options(cls)
+    if known is not None and (unknown := [option for option in options if option not in known]):
+        name = f"{cls.__module__}:{cls.__qualname__}"
+        raise _error(setting, f"{name} has no option {unknown[0]!r}.{_hint(unknown[0], known)}")
 
 
 def require_object(value: object, base: type, *, argument: str) -> None:

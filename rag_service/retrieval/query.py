@@ -15,7 +15,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
-from rag_service.domain import Filters, Hit, Identity, ModelCall, Turn
+from rag_service.domain import Filters, Hit, Identity, ModelCall, Turn, describe_place
 from rag_service.errors import PermissionDeniedError
 from rag_service.indices import IndexDefinition
 from rag_service.retrieval.named_files import NamedFiles
@@ -31,8 +31,7 @@ RERANKED = 20  # passages that the postprocessors see
 _NOT_ANSWERED = frozenset(
     {"agent_id", "answer_id", "said", "calls", "emit", "passages", "parts", "recorded", "retrieval"}
 )
-# What postprocessors see of a passage and models do not.
-_HIDDEN = ["document_id", "corpus_id", "chunk_index", "tags", "language", "updated_at", "page_label"]
+_EMBEDDED = {"title", "file_name", "source"}  # what embedding models and cross-encoders see of a node's metadata
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +93,7 @@ class RagQuery(QueryBundle):
     said: tuple[
         Turn, ...
     ] = ()  # what is recorded of the conversation; empty: nothing, as nobody goes on from it by its id
+    given: tuple[Hit, ...] | None = None  # answered from these passages only, in this order; None: from what is found
     turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
     prompt: str | None = None  # template; None: the index's
     instructions: str = ""  # an agent's, added to the rules of the template
@@ -246,27 +246,56 @@ class PassageRetriever(Unpicklable, BaseRetriever):
 def to_node(hit: Hit) -> NodeWithScore:
     """A passage as LlamaIndex sees it; the score is the calibrated relevance, 0..1."""
     chunk, document = hit.chunk, hit.chunk.document
-    page = chunk.spans[0].location.page if chunk.spans else None
-    node = TextNode(
-        id_=chunk.id,
-        text=chunk.text,
-        start_char_idx=chunk.start,
-        end_char_idx=chunk.end,
+    location = chunk.spans[0].location if chunk.spans else None
+    return make_node(
+        chunk.id,
+        chunk.text,
+        (chunk.start, chunk.end),
+        score=hit.scores.relevance,
+        ids={"document_id": str(document.id), "corpus_id": str(document.corpus_id), "chunk_index": chunk.index},
+        extra=chunk.extra,
         metadata={
-            **chunk.metadata,  # the declared filter fields
+            **chunk.metadata,
             "title": document.title,
             "file_name": document.file_name,
             "source": document.source,
             "tags": list(document.tags),
             "language": document.language,
+            "dated": None if document.dated is None else document.dated.isoformat(),
             "updated_at": document.updated_at.isoformat(),
-            "page_label": None if page is None else str(page),  # as LlamaIndex's readers of PDF files call it
-            "document_id": str(document.id),
-            "corpus_id": str(document.corpus_id),
-            "chunk_index": chunk.index,
+            "place": describe_place(document, location),
+            "page_label": None if location is None or location.page is None else str(location.page),
         },
-        excluded_llm_metadata_keys=[*_HIDDEN, *chunk.metadata],
-        excluded_embed_metadata_keys=[*_HIDDEN, *chunk.metadata],
-        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=str(document.id))},
     )
-    return NodeWithScore(node=node, score=hit.scores.relevance)
+
+
+def make_node(
+    chunk_id: str,
+    text: str,
+    offsets: tuple[int, int],
+    *,
+    score: float,
+    ids: Mapping[str, Any],
+    extra: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+) -> NodeWithScore:
+    """A passage as a node, of which postprocessors see all metadata.
+
+    Args:
+        ids: of its document and corpus, and its number: language models do not see them.
+        extra: whatever documents and transformations bring, such as the `window` of a `SentenceWindowNodeParser`:
+            language models do not see it either.
+        metadata: what is known of every document; embedding models and cross-encoders see title, file and source of it.
+    """
+    hidden = [*ids, *(key for key in extra if key not in metadata)]
+    node = TextNode(
+        id_=chunk_id,
+        text=text,
+        start_char_idx=offsets[0],
+        end_char_idx=offsets[1],
+        metadata={**extra, **metadata, **ids},
+        excluded_llm_metadata_keys=hidden,
+        excluded_embed_metadata_keys=[*hidden, *(key for key in metadata if key not in _EMBEDDED)],
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=str(ids["document_id"]))},
+    )
+    return NodeWithScore(node=node, score=score)

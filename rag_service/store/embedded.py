@@ -39,6 +39,7 @@ _MIN_BUFFERS, _MAX_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page
 _METHOD = "scram-sha-256"
 _TRUST = re.compile(r"^((?:local|host)\b.*\s)trust[ \t]*$", re.MULTILINE)
 WATCH_SECONDS = 1.0  # between two looks at whether a server runs
+_starting = threading.Lock()  # what joins a server that this process is starting waits
 _restarting = threading.Lock()  # the wheel's lock keeps out other processes, but no threads
 _joined: list[Any] = []  # the wheel's servers that this process holds
 
@@ -62,6 +63,19 @@ async def start_embedded_server(data_dir: Path) -> EmbeddedServer:
         StoreError: the server does not start.
     """
     return await asyncio.to_thread(_start, data_dir / "postgres")
+
+
+def begin_embedded_server(data_dir: Path) -> None:
+    """Start the server beside what the process does first, which is to load packages for a second or more.
+
+    Whoever starts it then finds it running, or the error again. The end of the process waits for it, and stops it.
+    """
+
+    def start() -> None:
+        with suppress(ConfigurationError, StoreError):
+            _start(data_dir / "postgres")
+
+    threading.Thread(target=start, name="embedded database start").start()
 
 
 def leave_embedded_servers() -> None:
@@ -109,7 +123,11 @@ def _keep_running(ended: threading.Event) -> None:
 
 
 def _start(folder: Path) -> EmbeddedServer:
-    folder = folder.absolute()
+    with _starting:
+        return _start_or_join(folder.absolute())
+
+
+def _start_or_join(folder: Path) -> EmbeddedServer:
     with warnings.catch_warnings():
         # platformdirs warns where no login session made a runtime folder; a fallback is in place.
         warnings.simplefilter("ignore")

@@ -18,8 +18,8 @@ from llama_index.core.chat_engine import CondensePlusContextChatEngine
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import CustomLLM
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
+from llama_index.core.postprocessor import MetadataReplacementPostProcessor, SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.readers.base import BaseReader
@@ -126,6 +126,67 @@ def test_objects_given_to_open_service_write_and_postprocess_the_answer(
         assert seen.counts and seen.counts[0] >= 1
         assert service.llm.metadata.model_name == "fixed"
         assert service.retriever.retrieve(QUESTION)[0].node.get_content().startswith("Members may borrow")
+
+
+class Keep(BaseNodePostprocessor):
+    """Keeps what it sees."""
+
+    nodes: list[NodeWithScore] = []  # noqa: RUF012 - a pydantic field
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        self.nodes.extend(nodes)
+        return nodes
+
+
+def test_nodes_carry_the_metadata_of_documents_and_of_transformations(
+    database_server: EmbeddedServer, fake_embedding: FakeEmbedding, tmp_path: Path
+) -> None:
+    document = tmp_path / "rules.md"
+    front = "---\ntags: [loans]\nowner: HR\nvalid_from: 2024-01-01\n---\n# Loans\n\n"
+    document.write_text(f"{front}The fee is paid once. Members may borrow up to 40 % of their plan.", encoding="utf-8")
+    seen = Keep()
+    windows = SentenceWindowNodeParser.from_defaults(window_size=1)
+    with open_service(
+        database_url=database_server.service_conninfo,
+        similarity_threshold=0,
+        embedding=fake_embedding,
+        transformations=[windows, Stamp()],
+        postprocessors=[seen],
+    ) as service:
+        service.ingest(document)
+        [passage, *_] = service.search(QUESTION)
+        [node, *_] = service.retriever.retrieve(QUESTION)
+    assert passage.metadata["owner"] == "HR"
+    for metadata in (seen.nodes[0].metadata, node.metadata):
+        assert (metadata["tags"], metadata["owner"], metadata["valid_from"]) == (["loans"], "HR", "2024-01-01")
+        assert (metadata["language"], metadata["place"]) == ("en", "rules.md, section Loans")
+        assert metadata["updated_at"]
+        assert (metadata["stamped"], "paid once" in metadata["window"]) == ("yes", True)
+    assert "paid once" not in node.text
+    [whole] = MetadataReplacementPostProcessor(target_metadata_key="window").postprocess_nodes([node])
+    assert "paid once" in whole.text
+
+
+def test_a_document_is_ingested_again_when_a_given_transformation_changed(
+    database_server: EmbeddedServer, fake_embedding: FakeEmbedding, tmp_path: Path
+) -> None:
+    document = tmp_path / "rules.md"
+    document.write_text(TEXT, encoding="utf-8")
+
+    def outcome(*transformations: TransformComponent) -> str:
+        with open_service(
+            database_url=database_server.service_conninfo, embedding=fake_embedding, transformations=transformations
+        ) as service:
+            return service.ingest(document).items[0].outcome
+
+    assert outcome() == "added"
+    assert outcome(SentenceSplitter(chunk_size=64, chunk_overlap=8)) == "replaced"
+    assert outcome(SentenceSplitter(chunk_size=64, chunk_overlap=8)) == "unchanged"
+    assert outcome(SentenceSplitter(chunk_size=32, chunk_overlap=8)) == "replaced"
+    assert outcome(SentenceSplitter(chunk_size=32, chunk_overlap=8), Stamp()) == "replaced"
+    assert outcome() == "replaced"
 
 
 def test_objects_given_to_create_app_answer_requests(database_server: EmbeddedServer) -> None:

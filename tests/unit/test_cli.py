@@ -120,6 +120,39 @@ def test_check_passes_the_shipped_files() -> None:
         assert line in said
 
 
+@pytest.mark.parametrize(
+    ("environment", "says"),
+    [
+        ({"RAG_CHAT_PROVIDER": "llama_index.llms.nowhere:LLM"}, "RAG_CHAT_PROVIDER: the module"),
+        ({"RAG_CHAT_PROVIDER": "llama_index.core.llms:MokLLM"}, "Did you mean MockLLM?"),
+        ({"RAG_CHAT_PROVIDER": "llama_index.core.schema:TextNode"}, "is not a subclass of"),
+        (
+            {"RAG_CHAT_PROVIDER": "llama_index.core.llms:MockLLM", "RAG_CHAT_OPTIONS": '{"max_tokns": 1}'},
+            "Did you mean max_tokens?",
+        ),
+        ({"RAG_RERANK_STRATEGY": "llama_index.core.llms:MockLLM"}, "RAG_RERANK_STRATEGY: "),
+        ({"RAG_JUDGE": "llama_index.core.llms:MockLLM"}, "has no method `judge(claims)`"),
+        ({"RAG_AGENT_PROVIDERS": "ollama, llama_index.core.llms:Nobody"}, "RAG_AGENT_PROVIDERS: "),
+    ],
+)
+def test_check_tries_the_classes_that_settings_name(environment: dict[str, str], says: str) -> None:
+    code, said = invoke("check", **environment)
+    assert (code, said.count("class: ")) == (1, 1)
+    assert says in said
+
+
+def test_check_tries_the_classes_that_definitions_name(tmp_path: Path, checkout: Path) -> None:
+    shutil.copytree(checkout / "indices", tmp_path / "indices")
+    file = tmp_path / "indices" / "general" / "index.yaml"
+    text = file.read_text("utf-8").replace("ingest:\n", "ingest:\n  readers: {.log: no.where:Reader}\n", 1)
+    file.write_text(text, "utf-8")
+    code, said = invoke("check", RAG_INDICES_PATH=str(tmp_path / "indices"))
+    assert code == 1
+    assert "ingest.readers..log: the module no.where is not installed" in said
+    good = {"RAG_CHAT_PROVIDER": "llama_index.core.llms:MockLLM", "RAG_CHAT_OPTIONS": '{"max_tokens": 1}'}
+    assert "class: " not in invoke("check", **good)[1]
+
+
 def test_check_says_when_the_relevance_was_calibrated_for_another_embedding_model() -> None:
     code, said = invoke(
         "check", RAG_EMBEDDING_PROVIDER="ollama", RAG_EMBEDDING_MODEL="bge-m3", RAG_EMBEDDING_DIMENSION="1024"

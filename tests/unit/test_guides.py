@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import click
 import pytest
 
 from rag_service.cli import main
+from rag_service.indices import load_index
 from rag_service.settings import setting_fields, setting_name
-from tests.documents import code_blocks, guides
+from rag_service.sources.declared import load_readers
+from tests.documents import DOCS, ROOT, code_blocks, guides
 
 COMPOSE_ONLY = {"RAG_DB_PASSWORD", "RAG_DB_OWNER_PASSWORD"}  # read by compose.yaml, not by the service
 EXAMPLES = {"<answer id>": "00000000-0000-4000-8000-000000000001", "<id>": "00000000-0000-4000-8000-000000000001"}
 
 
 def commands() -> list[tuple[str, str]]:
-    """(guide, command line) of every command in the guides."""
+    """(page, command line) of every command in the guides, the decisions and the page for contributors."""
     found = []
-    for guide in guides():
-        text = guide.read_text(encoding="utf-8")
+    for guide in [*guides(), ROOT / "CONTRIBUTING.md", *sorted((DOCS / "decisions").glob("*.md"))]:
+        text = guide.read_text(encoding="utf-8").replace("\\\n", " ")
         lines = [line for block in code_blocks(text, "sh") for line in block.splitlines()]
-        lines += re.findall(r"`(rag-service [^`]+)`", text)
+        if "decisions" not in guide.parts:  # whose sentences name commands in short
+            lines += re.findall(r"`(rag-service [^`]+)`", text)
         found += [(guide.name, line.partition("#")[0].strip()) for line in lines if line.startswith("rag-service ")]
     return found
 
@@ -53,6 +58,38 @@ def test_every_command_parses(
         assert resolved is not None and found is not None, f"{guide}: {line}"
         name, command = found, resolved
     assert command.make_context(name, arguments, parent=context).command is command
+
+
+def blocks(language: str) -> list[tuple[Path, str]]:
+    """(guide, block) of every fenced block of a language."""
+    return [(guide, block) for guide in guides() for block in code_blocks(guide.read_text("utf-8"), language)]
+
+
+def test_every_python_example_is_one_that_a_test_runs() -> None:
+    """tests/acceptance/test_guide_examples.py runs the examples of guides with one of these words."""
+    run = {guide for guide, block in blocks("python") if "open_service" in block or "base_url" in block}
+    assert {guide for guide, _ in blocks("python")} == run - {guides()[0]}
+
+
+@pytest.mark.parametrize("block", [block for _, block in blocks("json")])
+def test_every_json_example_is_json(block: str) -> None:
+    json.loads(block)
+
+
+@pytest.mark.parametrize(("guide", "block"), blocks("yaml"), ids=lambda value: getattr(value, "name", ""))
+def test_every_yaml_example_is_part_of_an_index_or_declares_readers(
+    guide: Path, block: str, tmp_path: Path, checkout: Path
+) -> None:
+    if guide.name == "sync.md":
+        (tmp_path / "readers.yaml").write_text(block, "utf-8")
+        assert load_readers(tmp_path / "readers.yaml")
+        return
+    shutil.copytree(checkout / "indices" / "general", tmp_path / "general")
+    if block.startswith("groups:"):
+        (tmp_path / "general" / "synonyms.yaml").write_text(block, "utf-8")
+        block = "query: {synonyms: synonyms.yaml}\n"
+    (tmp_path / "general" / "index.yaml").write_text(f"name: general\ndescription: x\n{block}", "utf-8")
+    load_index("general", indices_path=tmp_path)
 
 
 @pytest.mark.parametrize("guide", guides(), ids=lambda guide: guide.name)

@@ -57,3 +57,12 @@ def test_a_start_with_external_database_and_ollama_loads_nothing_that_it_does_no
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.slow
+def test_asking_loads_no_web_framework_and_no_drivers_that_only_documents_need() -> None:
+    code = (
+        "import sys, rag_service.cli.quickstart; print(sorted({'litestar', 'psycopg2', 'asyncpg'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr

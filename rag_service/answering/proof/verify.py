@@ -141,6 +141,10 @@ class CitationStream:
         """Takes the last piece; returns the verification of the whole answer, earlier citations included."""
         self._check(self._sentences.flush(delta))
         self._reader.end_paragraph()
+        return self.so_far()
+
+    def so_far(self) -> Verification:
+        """What is known of the answer; later pieces only add to it."""
         return Verification(
             citations=tuple(self._citations), claims=tuple(self._claims), unmarked=tuple(self._reader.unmarked)
         )

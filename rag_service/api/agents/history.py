@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from typing import Any
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
 import structlog
 
 from rag_service.api.agents.schemas import KeptAnswerBody
-from rag_service.api.http.access import Caller
 from rag_service.api.http.events import WireEvent
 from rag_service.api.http.presenters import present
 from rag_service.api.http.schemas import AnswerBody
-from rag_service.domain import Turn
+from rag_service.domain import Identity, Turn
 from rag_service.errors import NotFoundError, StoreError
 from rag_service.store.accounts.conversations import (
     add_message,
@@ -30,6 +29,16 @@ from rag_service.store.database import Connection
 log = structlog.get_logger(__name__)
 
 PresentKept = Callable[[AnswerBody], KeptAnswerBody]
+
+
+class Writer(Protocol):
+    """Whose conversation it is, and how it is written, such as `Caller`."""
+
+    @property
+    def identity(self) -> Identity: ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]: ...
+
 
 KEPT_MESSAGES = 10  # read from a stored conversation: the question that follow-ups go back to may be some turns before
 _TITLE = 80  # characters of the first question
@@ -53,7 +62,7 @@ def _present_kept(answer: AnswerBody) -> KeptAnswerBody:
 
 async def keep_answers(
     events: AsyncGenerator[WireEvent, None],
-    caller: Caller,
+    caller: Writer,
     question: str,
     conversation_id: UUID | None,
     *,
@@ -78,7 +87,7 @@ async def keep_answers(
 
 
 async def _keep_exchange(
-    caller: Caller,
+    caller: Writer,
     question: str,
     answer: KeptAnswerBody,
     conversation_id: UUID | None,

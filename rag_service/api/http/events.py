@@ -44,29 +44,40 @@ class WireEvent(msgspec.Struct, frozen=True):
     data: msgspec.Struct  # the body of that event; of `error` a Problem
 
 
-async def wire_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[WireEvent, None]:
-    """`sources`, perhaps some `step`, many `delta` and `citation`, one `final`, `done`; or, last, `error`.
+async def present_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[WireEvent, None]:
+    """`sources`, perhaps some `step`, many `delta` and `citation`, one `final`, `done`.
 
-    Raises nothing except on cancellation. `events` is always closed.
+    Raises what `events` raises, and closes it.
     """
     found: tuple[Hit, ...] = ()
     answer_id: UUID | None = None
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, SourcesFound):
+                found = (*event.sources, *event.shown)
+            elif isinstance(event, StepTaken):
+                found = (*found, *event.shown)
+            elif isinstance(event, AnswerComplete):
+                answer_id = event.answer.id
+            yield _present(event, found)
+    if answer_id is None:
+        raise RagError("The engine ended without an answer.")
+    yield WireEvent("done", DoneData(answer_id=answer_id))
+
+
+def wire_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[WireEvent, None]:
+    """The events of an answer for a connection, see `wired`."""
+    return wired(present_events(events))
+
+
+async def wired(events: AsyncGenerator[WireEvent, None]) -> AsyncGenerator[WireEvent, None]:
+    """The events for a connection: a failure is the last one, `error`. Raises nothing except on cancellation."""
     try:
         async with aclosing(events):
             async for event in events:
-                if isinstance(event, SourcesFound):
-                    found = (*event.sources, *event.shown)
-                elif isinstance(event, StepTaken):
-                    found = (*found, *event.shown)
-                elif isinstance(event, AnswerComplete):
-                    answer_id = event.answer.id
-                yield _present(event, found)
-        if answer_id is None:
-            raise RagError("The engine ended without an answer.")
+                yield event
     except Exception as error:  # noqa: BLE001 - logged, and reported to the client
         yield WireEvent("error", report(error))
-    else:
-        yield WireEvent("done", DoneData(answer_id=answer_id))
 
 
 def _present(event: AnswerEvent, found: Sequence[Hit]) -> WireEvent:

@@ -26,7 +26,7 @@ from rag_service.api.http.schemas import (
     StepBody,
     TimingsBody,
 )
-from rag_service.domain import Answer, Citation, DocumentRef, GuardrailCheck, Hit, Location
+from rag_service.domain import Answer, Citation, GuardrailCheck, Hit, describe_place
 from rag_service.word_boxes import with_boxes
 
 if TYPE_CHECKING:
@@ -40,40 +40,6 @@ def present(kind: type[_Body], item: Any, /, **given: Any) -> _Body:
     """A domain value as a body: its attributes that the body has, nested values likewise, and what is given."""
     shared = {name: getattr(item, name) for name in kind.__struct_fields__ if hasattr(item, name)}
     return msgspec.convert(SimpleNamespace(**shared | given), kind, from_attributes=True)
-
-
-def describe_place(document: DocumentRef, location: Location | None) -> str:
-    """A place that a person can open: "rapport.pdf, page 3", "production.xlsx, sheet Stocks, cell C12".
-
-    The file name, or the title when there is none, then every part of the location that is set,
-    from the widest to the narrowest; a row is left out where a cell says the same.
-    """
-    parts = [document.file_name or document.title]
-    if location is None:
-        return parts[0]
-    if location.part:
-        parts.append(location.part)
-    if location.slide is not None:
-        parts.append(f"slide {location.slide}")
-    if location.page is not None:
-        parts.append(f"page {location.page}")
-    if location.sheet:
-        parts.append(f"sheet {location.sheet}")
-    if location.headings:
-        parts.append(f"section {' > '.join(location.headings)}")
-    if location.cell:
-        parts.append(f"{'cells' if ':' in location.cell else 'cell'} {location.cell}")
-    elif location.row is not None and location.paragraph is not None:
-        parts.append(f"row {location.row} of the table after paragraph {location.paragraph}")
-    elif location.row is not None:
-        parts.append(f"row {location.row}")
-    elif location.paragraph is not None:
-        parts.append(f"paragraph {location.paragraph}")
-    if location.path:
-        parts.append(location.path)
-    if location.time:
-        parts.append(f"at {location.time}")
-    return ", ".join(parts)
 
 
 def present_hit(kind: type[_Body], hit: Hit) -> _Body:
@@ -95,7 +61,8 @@ def present_hit(kind: type[_Body], hit: Hit) -> _Body:
         text=chunk.text,
         start=chunk.start,
         end=chunk.end,
-        metadata=chunk.metadata,
+        fields=chunk.metadata,
+        metadata={**chunk.extra, **chunk.metadata},
     )
 
 

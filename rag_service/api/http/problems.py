@@ -2,18 +2,17 @@
 
 Client errors are described in detail. Server errors show only a code; the cause is logged under the
 correlation id of the reply.
+
+Litestar is imported where a reply is made: commands that only read a question start without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from litestar import Request, Response
-from litestar.exceptions import HTTPException
-from litestar.types import Receive, Scope, Send
 from msgspec import Struct
 
 from rag_service.errors import (
@@ -39,6 +38,10 @@ from rag_service.errors import (
     UnsupportedMediaError,
 )
 from rag_service.observability.logs import current_correlation_id
+
+if TYPE_CHECKING:
+    from litestar import Request, Response
+    from litestar.types import Receive, Scope, Send
 
 log = structlog.get_logger(__name__)
 
@@ -160,6 +163,8 @@ _HTTP: Mapping[int, tuple[str, str, str, str]] = {
 
 def describe(error: Exception) -> Problem:
     """The problem that a caller sees. Says nothing about unknown errors."""
+    from litestar.exceptions import HTTPException
+
     errors: list[FieldError] = []
     retry_after = None
     if isinstance(error, HTTPException) and error.status_code < 500:
@@ -215,6 +220,8 @@ def problem_response(
     media_type: str = MEDIA_TYPE,
 ) -> Response[Any]:
     """The reply that carries a problem, or `body` in its place."""
+    from litestar import Response
+
     extra = dict(headers or {})
     if problem.status == 401:
         extra.setdefault("WWW-Authenticate", "Bearer")
@@ -229,6 +236,8 @@ async def send_problem(
     error: Exception, scope: Scope, receive: Receive, send: Send, *, headers: Mapping[str, str] | None = None
 ) -> None:
     """Report an error to a client of an ASGI application."""
+    from litestar import Request
+
     request: Request[Any, Any, Any] = Request(scope, receive, send)
     response = problem_response(report(error), headers=headers)
     await response.to_asgi_response(None, request)(scope, receive, send)
@@ -236,6 +245,8 @@ async def send_problem(
 
 def allowed_methods(error: Exception) -> dict[str, str]:
     """The header `Allow` that belongs to an error of Litestar's routing."""
+    from litestar.exceptions import HTTPException
+
     given = error.headers if isinstance(error, HTTPException) else None
     return {"Allow": given["allow"]} if given and "allow" in given else {}
 
@@ -247,5 +258,7 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
 
 def handle_client_gone(request: Request[Any, Any, Any], error: ClientGoneError) -> Response[None]:
     """Litestar exception handler for a client that has disconnected."""
+    from litestar import Response
+
     log.info("client_gone")
     return Response(None, status_code=CLIENT_GONE)

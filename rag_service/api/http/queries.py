@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.schemas import SearchRequest
-from rag_service.domain import Condition, ConditionGroup, Filters, FilterTree, Identity, Operator
+from rag_service.api.http.schemas import AnswerRequest, SearchRequest
+from rag_service.domain import Condition, ConditionGroup, Filters, FilterTree, Identity, Operator, Turn
 from rag_service.errors import InputError
 from rag_service.settings import Settings
 from rag_service.store.search.conditions import MAX_DEPTH, check_tree
@@ -57,6 +57,20 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
             must_exist=True,
         ),
     )
+
+
+def check_question(text: str, settings: Settings) -> None:
+    """Raise InvalidRequestError for a question that is blank, too long or no text. Loads nothing more."""
+    if errors := [*find_question_errors("query", text, settings), *find_unstorable({"query": [text]})]:
+        raise InvalidRequestError(errors)
+
+
+def read_turns(request: AnswerRequest) -> tuple[Turn, ...]:
+    """What was said before the question, as the request tells it. Raises InvalidRequestError."""
+    wrong = list(find_unstorable({"messages": [message.content for message in request.messages]}))
+    if wrong := wrong + find_homeless(request.replaces, request.conversation_id):
+        raise InvalidRequestError(wrong)
+    return tuple(Turn(role=message.role, content=message.content) for message in request.messages)
 
 
 def read_filter(raw: Mapping[str, Any]) -> tuple[FilterTree | None, list[FieldError]]:

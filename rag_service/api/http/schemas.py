@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -111,6 +112,15 @@ class CheckRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unk
     language: Annotated[str | None, Meta(description="ISO 639-1 of the text; null: it is detected.")] = None
 
 
+class CheckTextRequest(CheckRequest, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A text to check, and how the verdicts are to come."""
+
+    stream: Annotated[bool, Meta(description="Reply with an event stream.")] = False
+    background: Annotated[
+        bool, Meta(description="Reply at once with an `id`, whose state and result `GET /api/v1/check/{id}` tells.")
+    ] = False
+
+
 class IngestRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A text to store as a document of the default corpus."""
 
@@ -190,7 +200,15 @@ class PassageBody(RelatedBody, kw_only=True, frozen=True, rename="camel"):
     start: Annotated[int, Meta(description="First character in the document's stored text.")]
     end: int
     content_hash: str
-    metadata: dict[str, Any]
+    fields: Annotated[dict[str, Any], Meta(description="Filter fields that the index declares.")] = {}
+    metadata: Annotated[
+        dict[str, Any],
+        Meta(description="The fields, all other metadata of the document, and what transformations added."),
+    ]
+    dated: Annotated[date | None, Meta(description="Since when the document holds, or its day, as its text tells.")] = (
+        None
+    )
+    updated_at: Annotated[datetime | None, Meta(description="When this version of the document was stored.")] = None
 
 
 class SearchBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -404,6 +422,16 @@ class CheckBody(Struct, kw_only=True, frozen=True, rename="camel"):
     latency_ms: float
 
 
+class CheckJobBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A check in the background. Only who asked for it can read it, for an hour after its end."""
+
+    id: UUID
+    state: Annotated[Literal["waiting", "running", "done", "failed"], Meta(description="done and failed are the ends.")]
+    sentences: Annotated[int, Meta(description="Checked so far.")]
+    result: Annotated[CheckBody | None, Meta(description="Once it is done.")] = None
+    error: Annotated[dict[str, Any] | None, Meta(description="A problem, if it failed.")] = None
+
+
 class IngestBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """What became of a document."""
 
@@ -423,6 +451,20 @@ class SourcesData(Struct, kw_only=True, frozen=True, rename="camel"):
 
 class StepData(StepBody, kw_only=True, frozen=True, rename="camel"):
     context_used: Annotated[list[ContextBody], Meta(description="The passages that it added.")]
+
+
+class SentenceData(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A sentence of a checked text."""
+
+    start: Annotated[int, Meta(description="First character in the text.")]
+    end: int
+    text: str
+    status: str
+    citations: list[CitationBody]
+
+
+class CheckDone(Struct, frozen=True):
+    """The end of a streamed check."""
 
 
 class DeltaData(Struct, kw_only=True, frozen=True, omit_defaults=True):

@@ -16,7 +16,7 @@ from rag_service.observability.metrics import Channel
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
-    from rag_service.answering.checking import CheckedText, GivenPassage
+    from rag_service.answering.checking import CheckedSentences, GivenPassage
     from rag_service.answering.tools.toolbox import Tools
     from rag_service.fitting.background import RelevanceReport
     from rag_service.fitting.examination import JudgeReport
@@ -36,9 +36,9 @@ class Probe:
 
 
 class CheckText(Protocol):
-    """Checks a text against passages, such as `TextChecker.check`."""
+    """Checks a text against passages: some sentences at a time, then the whole, such as `TextChecker.check`."""
 
-    async def __call__(
+    def __call__(
         self,
         text: str,
         passages: Sequence[GivenPassage | str],
@@ -46,7 +46,7 @@ class CheckText(Protocol):
         *,
         question: str = "",
         language: str | None = None,
-    ) -> CheckedText: ...
+    ) -> AsyncGenerator[CheckedSentences]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

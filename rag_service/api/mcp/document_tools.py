@@ -13,10 +13,9 @@ from msgspec import Meta, Struct
 
 from rag_service.answering.tools.definitions import COMPUTE, READ, SEARCH
 from rag_service.api.http.bodies import decode
-from rag_service.api.http.presenters import describe_place
 from rag_service.api.http.services import Services
 from rag_service.api.mcp.specs import Reply, ToolSpec
-from rag_service.domain import Hit, Identity
+from rag_service.domain import Hit, Identity, describe_place
 from rag_service.errors import InputError
 from rag_service.models.servers.resilience import isolated
 

@@ -11,7 +11,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from rag_service.errors import ConfigurationError
 from rag_service.models.embedding.guarded import GuardedEmbedding, local_model
 from rag_service.models.embedding.model_folder import ModelFolder, read_model_folder
-from rag_service.models.plugins import build, parse_options, require_extra
+from rag_service.models.plugins import build, parse_options
 from rag_service.models.prefixes import Prefixes, choose_prefixes
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
@@ -46,12 +46,6 @@ def build_embedding(
 
             return GuardedEmbedding(ServiceOllamaEmbedding(settings), settings, retries=retries)
         case "openai_like":
-            require_extra(
-                "llama_index.embeddings.openai_like",
-                extra="openai",
-                setting="RAG_EMBEDDING_PROVIDER",
-                value="openai_like",
-            )
             from rag_service.models.embedding.openai_like import ServiceOpenAILikeEmbedding
 
             return GuardedEmbedding(ServiceOpenAILikeEmbedding(settings), settings, retries=retries)

@@ -17,7 +17,7 @@ from llama_index.core.tools import FunctionTool
 from rag_service.domain import Purpose
 from rag_service.errors import ModelBusyError, ModelError
 from rag_service.models.llm.token_rates import CountTokens, counting_client
-from rag_service.models.plugins import instantiate, load_class, parse_options, require_extra
+from rag_service.models.plugins import instantiate, load_class, parse_options
 from rag_service.models.servers.clients import client_options
 from rag_service.settings import Settings
 from rag_service.settings.models import Thinking
@@ -54,10 +54,8 @@ def build_llm(settings: Settings, *, server: LlamaServer | None = None) -> Provi
     if settings.chat.provider == "ollama":
         return _build_ollama(settings)
     if settings.chat.provider == "openai_like":
-        require_extra("llama_index.llms.openai_like", extra="openai", setting="RAG_CHAT_PROVIDER", value="openai_like")
         return _build_openai_like(settings)
     if settings.chat.provider == "gguf":
-        require_extra("llama_index.llms.openai_like", extra="gguf", setting="RAG_CHAT_PROVIDER", value="gguf")
         return _build_gguf(settings, server)
     chosen = load_class(settings.chat.provider, LLM, setting="RAG_CHAT_PROVIDER")
     options = _options(settings)

@@ -19,8 +19,6 @@ from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import delete_chunks, write_chunks
 from rag_service.store.rows import fetch_value, find_one
 
-READER_WARNINGS = "reader_warnings"  # key of a document's metadata: what of its file is not in the text
-
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentInput:

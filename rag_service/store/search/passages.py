@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rag_service.domain import Chunk, DocumentRef, read_spans
+from rag_service.domain import READER_WARNINGS, Chunk, DocumentRef, read_spans
 from rag_service.store.database import BigIntegers, Connection
+
+# What LlamaIndex stores of a node besides its metadata.
+_NODE_KEYS = ["_node_content", "_node_type", "doc_id", "document_id", "ref_doc_id"]
 
 ChunkRow = tuple[Any, ...]  # a chunk as it is stored, with its document
 
@@ -17,12 +20,25 @@ async def read_chunk_rows(connection: Connection, chunk_ids: Sequence[int]) -> l
         """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,
                   c.spans, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,
                   d.content_hash, d.updated_at, d.language, d.dated,
-                  EXISTS (SELECT FROM tables t WHERE t.document_id = d.id), d.fields
+                  EXISTS (SELECT FROM tables t WHERE t.document_id = d.id), d.fields,
+                  d.metadata - %s::text[], c.metadata_ - %s::text[]
            FROM data_chunks c JOIN documents d ON d.id = c.document_id
            WHERE c.id = ANY(%s) AND (d.expires_at IS NULL OR d.expires_at > now())""",
-        [BigIntegers(chunk_ids)],
+        [[READER_WARNINGS], _NODE_KEYS, BigIntegers(chunk_ids)],
     )
     return await cursor.fetchall()
+
+
+async def read_passages(connection: Connection, node_ids: Sequence[str]) -> dict[str, Chunk]:
+    """Passages by the id that the API calls `chunkId`; those that the identity cannot search are left out."""
+    cursor = await connection.execute(
+        """SELECT c.id
+           FROM data_chunks c JOIN documents d ON d.id = c.document_id JOIN corpora r ON r.id = d.corpus_id
+           WHERE r.active AND c.node_id = ANY(%s)""",
+        [[node_id.replace("\0", "") for node_id in node_ids]],
+    )
+    rows = await read_chunk_rows(connection, [row[0] for row in await cursor.fetchall()])
+    return {chunk.id: chunk for chunk in to_chunks(rows).values()}
 
 
 def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
@@ -30,7 +46,8 @@ def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
     chunks = {}
     for row in rows:
         number, node_id, index, text, start, end, chunk_type, spans, document_id, corpus_id, *rest = row
-        title, file_name, source, tags, content_hash, updated_at, language, dated, has_tables, fields = rest
+        title, file_name, source, tags, content_hash, updated_at, language, dated, has_tables, *given = rest
+        fields, of_document, of_node = given
         document = DocumentRef(
             id=document_id, corpus_id=corpus_id, title=title, file_name=file_name, source=source,
             tags=tuple(tags), content_hash=content_hash, updated_at=updated_at, language=language,
@@ -39,5 +56,6 @@ def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
         chunks[number] = Chunk(
             id=node_id, document=document, index=index, text=text, start=start, end=end,
             spans=read_spans(spans), type=chunk_type, metadata=fields or {},
+            extra={**(of_document or {}), **(of_node or {})},
         )  # fmt: skip
     return chunks

@@ -45,7 +45,10 @@ def test_search_gives_passages_with_their_scores_by_name(serve: Serve) -> None:
                 "place": "production.xlsx, sheet Stocks, cell C12",
                 "language": None,
                 "contentHash": DOCUMENT.content_hash,
+                "fields": {"plant": "Lyon"},
                 "metadata": {"plant": "Lyon"},
+                "dated": None,
+                "updatedAt": "2025-01-01T00:00:00Z",
             }
         ],
     }
@@ -118,6 +121,7 @@ def test_openapi_describes_bodies_and_problems(serve: Serve) -> None:
     schema = serve().get("/schema/openapi.json").json()
     assert set(schema["paths"]) == {
         "/api/v1/query", "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/check",
+        "/api/v1/check/{check_id}",
         "/api/ingest",
         "/health", "/health/ready",
     }  # fmt: skip

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx
 import pytest
 from litestar import get
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.chat_engine import CondenseQuestionChatEngine
+from llama_index.core.llms import MockLLM
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from rag_service import components, open_service
+from rag_service.api.http.events import WireEvent, present_events
+from rag_service.api.http.schemas import AnswerRequest, DeltaData
 from rag_service.client import Service
-from rag_service.client.remote import ServiceUnreachableError
+from rag_service.client.remote import RemoteBackend, ServiceUnreachableError
 from rag_service.errors import AuthenticationError, ConfigurationError, InputError, ModelBusyError, NotFoundError
+from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.sources.report import SyncProgress
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
 from tests.serving import served
-from tests.unit.api.samples import ANSWER, DOCUMENT, HIT, QUESTION, Script, application_over
+from tests.unit.api.samples import ADMIN, ANSWER, DOCUMENT, EVENTS, HIT, QUESTION, Script, application_over
 
 LOANS = "# Loans\n\nThe maximum loan is 50,000 dollars.\n\n## Fees\n\nThe origination fee is 75 dollars."
 KEY = "rag_very-secret-key"
@@ -104,6 +114,64 @@ async def test_it_works_inside_a_running_loop_and_as_llamaindex_objects(embedded
     assert response.metadata["answer"].decision == "can_proceed"  # type: ignore[index]  # it has metadata
     both = await asyncio.gather(retriever.aretrieve(question), engine.aquery(question))
     assert len(both) == 2
+
+
+def names(events: Iterable[WireEvent]) -> list[str]:
+    return [name for name, _ in itertools.groupby(event.event for event in events)]
+
+
+async def test_an_answer_is_streamed_as_the_api_streams_it(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    question = "What is the maximum loan?"
+    stream = embedded.ask(question, stream=True, tags=[])
+    events = list(stream)
+    assert names(events) == ["sources", "delta", "citation", "final", "done"]
+    text = "".join(event.data.text for event in events if isinstance(event.data, DeltaData))
+    assert text == stream.finish().text
+    assert [event.event async for event in embedded.ask(question, stream=True)] == [one.event for one in events]
+    with pytest.raises(InputError, match="topK"):
+        embedded.ask(question, stream=True, top_k=99)
+    for _ in (left := embedded.ask(question, stream=True)):
+        break
+    with pytest.raises(RuntimeError, match="closed before"):
+        left.finish()
+
+
+async def test_a_conversation_is_kept_and_continued(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    first = embedded.ask("What is the maximum loan?", keep=True)
+    assert first.conversation_id is not None
+    second = embedded.ask("And the origination fee?", conversation_id=first.conversation_id)
+    assert (second.conversation_id, "75 dollars" in second.text) == (first.conversation_id, True)
+    assert embedded.ask("And the origination fee?").conversation_id is None
+    with pytest.raises(NotFoundError):
+        embedded.ask("And?", conversation_id=UUID(int=5))
+
+
+async def test_the_query_engine_streams_retrieves_and_synthesizes(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    question = QueryBundle("What is the origination fee?")
+    engine = embedded.as_query_engine(similarity_top_k=2, streaming=True)
+    plain, streamed = embedded.query_engine.query(question), engine.query(question)
+    assert isinstance(streamed, StreamingResponse)
+    assert [node.node_id for node in streamed.source_nodes] == [node.node_id for node in plain.source_nodes]
+    assert str(streamed) == str(plain)
+    assert streamed.metadata is not None and streamed.metadata["decision"] == "can_proceed"
+    later = await engine.aquery(question)
+    assert isinstance(later, AsyncStreamingResponse)
+    assert "".join([piece async for piece in later.async_response_gen()]) == str(plain)
+
+    memory = ChatMemoryBuffer.from_defaults(token_limit=3000)
+    chat = CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=MockLLM(), memory=memory)
+    assert "75 dollars" in "".join(chat.stream_chat("What is the origination fee?").response_gen)
+
+    nodes = embedded.retriever(threshold=0.0).retrieve(question)
+    fees = [node for node in nodes if "75 dollars" in node.text]
+    others = [node for node in nodes if "75 dollars" not in node.text]
+    assert "75 dollars" in str(engine.synthesize(question, fees))
+    assert "75 dollars" not in str(await engine.asynthesize(question, others))
+    with pytest.raises(InputError, match="1 of 1 nodes"):
+        engine.synthesize(question, [NodeWithScore(node=TextNode(text="The origination fee is 5 dollars."))])
 
 
 async def test_the_vector_store_serves_a_llamaindex_index(embedded: Service, folder: Path) -> None:
@@ -195,6 +263,41 @@ def test_a_remote_service_gives_the_same_values(connect: Callable[..., Service],
     (tmp_path / "a.md").write_text("# A")
     assert [item.outcome for item in service.ingest(tmp_path)] == ["added"]
     assert script.documents[0].file_name == "a.md"
+
+
+async def test_a_remote_answer_is_streamed_with_the_same_events(connect: Callable[..., Service]) -> None:
+    service = connect(Script())
+    stream = service.ask(QUESTION, stream=True)
+    events = list(stream)
+    assert events == [event async for event in present_events(Script().answer(RagQuery(QUESTION, identity=ADMIN)))]
+    assert [event async for event in service.ask(QUESTION, stream=True)] == events
+    assert stream.finish().text == ANSWER.text
+    streamed = service.query_engine(streaming=True).query(QUESTION)
+    assert (str(streamed).strip(), streamed.source_nodes[0].text) == (ANSWER.text, HIT.chunk.text)
+    with pytest.raises(ConfigurationError, match="embedded"):
+        service.query_engine.synthesize(QueryBundle(QUESTION), [])
+    broken = connect(Script(events=[*EVENTS[:2], ModelBusyError("secret internals", retry_after=7)]))
+    with pytest.raises(ModelBusyError):
+        list(broken.ask(QUESTION, stream=True))
+
+
+def test_a_remote_stream_that_breaks_off_is_no_answer() -> None:
+    """U+2028 ends a line for some readers, and not in NDJSON."""
+    lines = ['{"event":"heartbeat"}', '{"event":"delta","data":{"text":"a\u2028b"}}']
+
+    def reply(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content="\n".join([*lines, ""]).encode())
+
+    async def read() -> list[Any]:
+        backend = RemoteBackend("http://x", None)
+        backend._client = httpx.AsyncClient(base_url="http://x", transport=httpx.MockTransport(reply))
+        read = []
+        with pytest.raises(ServiceUnreachableError, match="ended the stream"):
+            async for event in backend.stream(AnswerRequest(query=QUESTION)):
+                read.append(event.data)  # noqa: PERF401 - the stream raises
+        return read
+
+    assert asyncio.run(read()) == [DeltaData(text="a\u2028b")]
 
 
 async def test_a_remote_service_has_llamaindex_objects_and_corpora(connect: Callable[..., Service]) -> None:

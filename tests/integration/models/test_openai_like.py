@@ -20,8 +20,6 @@ from tests.integration.models.conftest import MESSAGES, QUICK, until
 
 __all__ = ["openai_server"]
 
-pytest.importorskip("llama_index.llms.openai_like", reason="the extra `openai` is not installed")
-pytest.importorskip("llama_index.embeddings.openai_like", reason="the extra `openai` is not installed")
 
 MakeSettings = Callable[..., Settings]
 

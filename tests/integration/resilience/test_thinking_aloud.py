@@ -62,8 +62,6 @@ def served(
     request: pytest.FixtureRequest, start: Start, ollama: OllamaDouble, openai_server: OpenAIDouble
 ) -> tuple[str, httpx.Client]:
     """The kind of the model server, and a client of the service."""
-    if request.param == "openai_like":
-        pytest.importorskip("llama_index.llms.openai_like", reason="the extra `openai` is not installed")
     client = start(chat_provider=request.param, openai_url=openai_server.url)
     add_document(client)
     return request.param, client

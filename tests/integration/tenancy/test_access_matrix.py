@@ -98,6 +98,7 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("POST", f"{API}/query/answer"): ask(SEARCH),
     ("POST", f"{API}/query/answer/stream"): ask(SEARCH),
     ("POST", f"{API}/check"): ask({"text": QUESTION, "passages": [{"text": QUESTION}]}, shows=False),
+    ("GET", f"{API}/check/{{check_id}}"): common(404),  # of others: tests/unit/api/http/test_check_jobs.py
     ("POST", f"{API}/required-data"): advise(),
     ("POST", f"{API}/generate-response"): advise(),
     ("POST", "/api/ingest"): write(201, 201, 201, {"text": "x"}),
@@ -220,7 +221,9 @@ async def call(application: Litestar, route: tuple[str, str], row: Row, world: W
     if method == ANY:
         method, headers["accept"] = "POST", "application/json, text/event-stream"
     async with client_of(application) as client:
-        return await client.request(method, world.fill(path), headers=headers, json=row.body)
+        return await client.request(
+            method, world.fill(path).replace("{check_id}", str(UUID(int=9))), headers=headers, json=row.body
+        )
 
 
 def _expected(row: Row, caller: str) -> int:

@@ -15,7 +15,7 @@ def test_importing_and_building_models_loads_neither_torch_nor_transformers() ->
         import importlib, pkgutil, sys
         import rag_service.models
         for module in pkgutil.walk_packages(rag_service.models.__path__, "rag_service.models."):
-            if not module.name.endswith(".openai_like"):  # needs the extra `openai`
+            if not module.name.endswith(".openai_like"):  # loads the client package
                 importlib.import_module(module.name)
         from llama_index.core.llms import MockLLM
         from rag_service.models.llm.model import build_chat

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.api.http.presenters import describe_place
-from rag_service.domain import Location
+from rag_service.domain import Location, describe_place
 from tests.unit.api.samples import DOCUMENT
 
 

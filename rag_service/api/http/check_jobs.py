@@ -1,0 +1,95 @@
+"""Checks in the background: one at a time, a few for each user, kept in this process for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+import msgspec
+
+from rag_service.api.http.events import WireEvent
+from rag_service.api.http.problems import report
+from rag_service.api.http.schemas import CheckBody, CheckJobBody, SentenceData
+from rag_service.domain import Identity
+from rag_service.errors import NotFoundError, RateLimitedError
+
+_OPEN_PER_USER = 4  # waiting or running: a user cannot fill the queue of the others
+_KEPT = 200  # checks in all; a text has at most 200,000 characters
+_KEPT_SECONDS = 3600.0
+_RETRY_SECONDS = 10
+
+
+@dataclass(kw_only=True, eq=False)
+class _Job:
+    owner: UUID
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    sentences: int = 0
+    result: CheckBody | None = None
+    error: dict[str, Any] | None = None
+    ended: float | None = None  # time.monotonic()
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
+
+
+class CheckJobs:
+    """The checks of a server process."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[UUID, _Job] = {}
+        self._turn = asyncio.Semaphore(1)  # checking takes a processor, which answers need as well
+
+    def start(self, events: AsyncGenerator[WireEvent, None], identity: Identity) -> CheckJobBody:
+        """Check in the background. Raises RateLimitedError if too many checks are open or kept."""
+        self._forget()
+        own = [job for job in self._jobs.values() if job.owner == identity.user_id and job.ended is None]
+        if len(own) >= _OPEN_PER_USER or len(self._jobs) >= _KEPT:
+            raise RateLimitedError("Too many checks are in progress.", retry_after=_RETRY_SECONDS)
+        job_id, job = uuid4(), _Job(owner=identity.user_id)
+        self._jobs[job_id] = job
+        job.task = asyncio.create_task(self._run(job, events))
+        return self.read(job_id, identity)
+
+    def read(self, job_id: UUID, identity: Identity) -> CheckJobBody:
+        """State and result. Raises NotFoundError if there is none of this user's."""
+        self._forget()
+        job = self._jobs.get(job_id)
+        if job is None or job.owner != identity.user_id:
+            raise NotFoundError("There is no such check; finished ones are kept for an hour.")
+        return CheckJobBody(id=job_id, state=job.state, sentences=job.sentences, result=job.result, error=job.error)
+
+    async def aclose(self) -> None:
+        """Stop all checks."""
+        tasks = [job.task for job in self._jobs.values() if job.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, job: _Job, events: AsyncGenerator[WireEvent, None]) -> None:
+        try:
+            async with self._turn, aclosing(events):
+                job.state = "running"
+                async for event in events:
+                    if isinstance(event.data, SentenceData):
+                        job.sentences += 1
+                    elif isinstance(event.data, CheckBody):
+                        job.result = event.data
+            job.state = "done"
+        except asyncio.CancelledError:
+            job.state = "failed"
+            raise
+        except Exception as error:  # noqa: BLE001 - logged, and told to who asked
+            job.state, job.error = "failed", msgspec.to_builtins(report(error))
+        finally:
+            job.ended = time.monotonic()
+
+    def _forget(self) -> None:
+        """Drop what ended long ago, and of too many the oldest that have ended."""
+        now = time.monotonic()
+        ended = [(job.ended, job_id) for job_id, job in self._jobs.items() if job.ended is not None]
+        for at, job_id in sorted(ended):
+            if now - at > _KEPT_SECONDS or len(self._jobs) >= _KEPT:
+                del self._jobs[job_id]
