@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.web.browser import PHONE, WIDE, Open, browser, visit
 from tests.integration.web.conftest import serve_page
-from tests.integration.web.scenes import REPORT
+from tests.integration.web.scenes import REPORT, STOPPED
 
 __all__ = ["browser", "serve_page", "visit"]  # fixtures
 
@@ -231,7 +231,7 @@ def test_what_the_service_says_stands_outside_the_text_and_quotes_say_their_lang
     notes = one.page.locator(".answer-text .note")
     assert notes.all_inner_texts() == [
         "[A sentence was left out because no document supports it.]",
-        "The answer ends here: the language model reached its length limit or only repeated itself.",
+        STOPPED,
     ]
     assert notes.evaluate_all("notes => notes.every((note) => getComputedStyle(note).display === 'block')")
     feigned = one.page.locator(".answer-text .flag-unmarked")

@@ -236,13 +236,19 @@ def events_of_all_kinds() -> list[AnswerEvent]:
     return [*before, *checked, AnswerComplete(answer=answer)]
 
 
+STOPPED = (  # as prompts/messages.yaml has it
+    "The answer ends here: the language model reached its length limit, only repeated itself or was stopped by a "
+    "filter."
+)
+
+
 def events_with_notes() -> list[AnswerEvent]:
     """An answer with sentences of the service, which it asks no proof of, and one that only sounds like them."""
     feigned = "Searched: parking is free."
     text = (
         "The plant in Lyon holds a stock of 4200 [C1]. [A sentence was left out because no document supports it.]\n\n"
         f"Le taux de service du trimestre est de 97,4 % [C2].\n\n{feigned}\n\n"
-        "The answer ends here: the language model reached its length limit or only repeated itself.\n"
+        f"{STOPPED}\n"
     )
     *events, last = events_for(text, [SHEET, REPORT])
     assert isinstance(last, AnswerComplete)

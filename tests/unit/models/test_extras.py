@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import cast
 
 import pytest
-from llama_index.core.llms import MockLLM
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.embedding.embeddings import build_embedding
-from rag_service.models.llm.model import build_chat
+from rag_service.models.llm.gguf import LlamaServer
+from rag_service.models.llm.model import ChatModel
+from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.settings import Settings
 
 
@@ -18,11 +19,12 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
 
 
-def test_chat_without_its_extra() -> None:
-    with pytest.raises(ConfigurationError, match=r"RAG_CHAT_PROVIDER=openai_like.*rag-service\[openai\]"):
-        build_chat(Settings(chat_provider="openai_like"), extractive=MockLLM())
+def test_a_model_in_a_file_without_its_extra() -> None:
+    with pytest.raises(ConfigurationError, match=r"RAG_CHAT_PROVIDER=gguf.*rag-service\[gguf\]"):
+        LlamaServer.of(Settings(chat_provider="gguf"))
 
 
-def test_embedding_without_its_extra() -> None:
-    with pytest.raises(ConfigurationError, match=r"RAG_EMBEDDING_PROVIDER=openai_like.*rag-service\[openai\]"):
-        build_embedding(Settings(embedding_provider="openai_like"))
+@pytest.mark.parametrize("strategy", ["sbert", "cohere"])
+def test_a_reranker_without_its_extra(strategy: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"RAG_RERANK_STRATEGY={strategy}.*rag-service\[{strategy}\]"):
+        build_reranker(Settings(rerank_strategy=strategy), chat=cast("ChatModel", None))
