@@ -90,6 +90,7 @@ class Plugins:
             ("llm", self.llm, LLM),
             ("embedding", self.embedding, BaseEmbedding),
             ("reranker", self.reranker, BaseNodePostprocessor),
+            ("judge", self.judge, Judge),
             *(("postprocessors", value, BaseNodePostprocessor) for value in self.postprocessors),
             *(("transformations", value, TransformComponent) for value in self.transformations),
         ):

@@ -51,6 +51,7 @@ class Judgement:
     answers: AnswersQuestion | None = None  # None: it cannot tell
 
 
+@runtime_checkable
 class Judge(Protocol):
     """Says of sentences whether their evidence entails them."""
 

@@ -174,6 +174,7 @@ _IN_NOTEBOOK = type("NotebookReader", (LinesReader,), {"__module__": "__main__"}
     ("objects", "message"),
     [
         ({"llm": "gpt-4"}, r"llm: expected an object of .*LLM, not 'gpt-4'"),
+        ({"judge": "none"}, r"judge: expected an object of .*Judge, not 'none'"),
         ({"postprocessors": [LongContextReorder]}, "not the class LongContextReorder; create an object of it"),
         ({"transformations": [LinesReader()]}, "transformations: expected an object of .*TransformComponent"),
         ({"readers": {".log": LinesReader()}}, "a class, not an object: pass LinesReader itself"),
