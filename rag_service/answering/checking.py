@@ -178,9 +178,7 @@ def _check_sentences(text: str, passages: Sequence[Hit], language: str | None) -
             known = stream.so_far()
         else:
             known = stream.finish(piece)
-        for sentence, said in groupby(known.claims[claims:], key=attrgetter("sentence")):
-            cited = [(claim.text, [known.citations[number] for number in claim.citations]) for claim in said]
-            yield _Found(sentence=sentence, claims=cited)
+        yield from _group(known.claims[claims:], known.citations)
         for begin, end in known.unmarked[unmarked:]:
             best = _find_source(text[begin:end], passages, vocabularies, language)
             cited = []
@@ -212,11 +210,16 @@ def _gather(text: str, found: Sequence[_Found]) -> CheckedAnswer:
 
 def _sentences_of(part: CheckedAnswer) -> Iterator[_Found]:
     """The reverse of `_gather`."""
-    for sentence, said in groupby(part.claims, key=attrgetter("sentence")):
-        cited = [(claim.text, [part.citations[number] for number in claim.citations]) for claim in said]
-        yield _Found(sentence=sentence, claims=cited)
+    yield from _group(part.claims, part.citations)
     for sentence in part.unmarked:
         yield _Found(sentence=sentence, claims=())
+
+
+def _group(claims: Sequence[CitedClaim], citations: Sequence[Citation]) -> Iterator[_Found]:
+    """Claims by their sentence."""
+    for sentence, said in groupby(claims, key=attrgetter("sentence")):
+        cited = [(claim.text, [citations[number] for number in claim.citations]) for claim in said]
+        yield _Found(sentence=sentence, claims=cited)
 
 
 def _verify(text: str, passages: Sequence[Hit], language: str | None) -> Verification:
