@@ -126,6 +126,12 @@ class TextChecker:
         checked = _gather(text, found)
         if judge is not None and not is_short and not checked.flagged:
             _, answers = await judge_answer(judge, checked, hits, question=question, language=language)
+        yield self._conclude(checked, hits, language, answers)
+
+    def _conclude(
+        self, checked: CheckedAnswer, hits: Sequence[Hit], language: str, answers: AnswersQuestion | None
+    ) -> CheckedText:
+        """The whole text with its decision."""
         doubts = find_doubts(
             {
                 Doubt.NOT_ANSWERED: not checked.claims and not checked.unmarked,
@@ -135,7 +141,7 @@ class TextChecker:
                 Doubt.JUDGED_OTHER: answers is AnswersQuestion.OTHER,
             }
         )
-        yield CheckedText(
+        return CheckedText(
             checked=checked,
             language=language,
             decision=decide(doubts),
