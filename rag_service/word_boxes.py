@@ -17,8 +17,7 @@ _WORD = struct.Struct("<IHHHHH")
 _SIDE = 1000  # of the page, in each direction
 _LONGEST = 0xFFFF  # characters of a word
 
-
-Placed = tuple[int, int, Box]  # a word as `WordBox`
+Placed = tuple[int, int, Box]  # as `WordBox`, but quicker to make
 
 
 class WordBox(NamedTuple):

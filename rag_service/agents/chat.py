@@ -229,7 +229,7 @@ class AgentChat:
             self._complete(request, checked, doubts, question=question, language=language),
             latency_ms=round((time.perf_counter() - started) * 1000, 1),
             incomplete=last.is_cut,
-            finish_reason=(last.is_cut and last.finish_reason) or "stop",
+            finish_reason=last.reported_reason,
         )
         request.retrieval = None  # the answer does not rest on it
         if self.record is not None and request.recorded:

@@ -126,6 +126,12 @@ class TextChecker:
         checked = _gather(text, found)
         if judge is not None and not is_short and not checked.flagged:
             _, answers = await judge_answer(judge, checked, hits, question=question, language=language)
+        yield self._conclude(checked, hits, language, answers)
+
+    def _conclude(
+        self, checked: CheckedAnswer, hits: Sequence[Hit], language: str, answers: AnswersQuestion | None
+    ) -> CheckedText:
+        """The whole text with its decision."""
         doubts = find_doubts(
             {
                 Doubt.NOT_ANSWERED: not checked.claims and not checked.unmarked,
@@ -135,7 +141,7 @@ class TextChecker:
                 Doubt.JUDGED_OTHER: answers is AnswersQuestion.OTHER,
             }
         )
-        yield CheckedText(
+        return CheckedText(
             checked=checked,
             language=language,
             decision=decide(doubts),
@@ -178,9 +184,7 @@ def _check_sentences(text: str, passages: Sequence[Hit], language: str | None) -
             known = stream.so_far()
         else:
             known = stream.finish(piece)
-        for sentence, said in groupby(known.claims[claims:], key=attrgetter("sentence")):
-            cited = [(claim.text, [known.citations[number] for number in claim.citations]) for claim in said]
-            yield _Found(sentence=sentence, claims=cited)
+        yield from _group(known.claims[claims:], known.citations)
         for begin, end in known.unmarked[unmarked:]:
             best = _find_source(text[begin:end], passages, vocabularies, language)
             cited = []
@@ -212,11 +216,16 @@ def _gather(text: str, found: Sequence[_Found]) -> CheckedAnswer:
 
 def _sentences_of(part: CheckedAnswer) -> Iterator[_Found]:
     """The reverse of `_gather`."""
-    for sentence, said in groupby(part.claims, key=attrgetter("sentence")):
-        cited = [(claim.text, [part.citations[number] for number in claim.citations]) for claim in said]
-        yield _Found(sentence=sentence, claims=cited)
+    yield from _group(part.claims, part.citations)
     for sentence in part.unmarked:
         yield _Found(sentence=sentence, claims=())
+
+
+def _group(claims: Sequence[CitedClaim], citations: Sequence[Citation]) -> Iterator[_Found]:
+    """Claims by their sentence."""
+    for sentence, said in groupby(claims, key=attrgetter("sentence")):
+        cited = [(claim.text, [citations[number] for number in claim.citations]) for claim in said]
+        yield _Found(sentence=sentence, claims=cited)
 
 
 def _verify(text: str, passages: Sequence[Hit], language: str | None) -> Verification:

@@ -203,8 +203,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             completion=count_tokens(text) if completion is None else completion,
             estimated=prompt is None or completion is None,
         )
-        finish_reason = (last.is_cut and last.finish_reason) or "stop"
-        return CitedResponse(replace(answer, tokens=tokens, incomplete=last.is_cut, finish_reason=finish_reason), [])
+        answer = replace(answer, tokens=tokens, incomplete=last.is_cut, finish_reason=last.reported_reason)
+        return CitedResponse(answer, [])
 
     async def condense(self, query: RagQuery, find: FindPassages) -> None:
         """Make the question standalone; what was said before stays for the prompt. `find` searches for it alone."""
@@ -475,7 +475,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             model_error=query.model_error,
             answers_question=answers,
             incomplete=last.is_cut,
-            finish_reason=(last.is_cut and last.finish_reason) or "stop",
+            finish_reason=last.reported_reason,
             searched_for=query.searched_for,
         )
 

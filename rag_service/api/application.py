@@ -64,8 +64,10 @@ def create_litestar(
 def _check_root_path(root: str, application: Litestar) -> None:
     """Raise ConfigurationError for a root path that is also an address of our own: it could not be told whether a proxy
     has stripped it."""
+    if not root:
+        return
     own = next((route.path for route in application.routes if f"{route.path}/".startswith(f"{root}/")), None)
-    if root and own is not None:
+    if own is not None:
         raise ConfigurationError(
             f"The path {root} cannot be told from the service's own address {own}: choose another one.",
             field="RAG_ROOT_PATH",

@@ -38,7 +38,7 @@ def find_wrong_classes(settings: Settings, indices: Sequence[IndexDefinition]) -
     for index in indices:
         for named in _of_index(index):
             yield from _check(named)
-    servers = {
+    plugins = {
         "RAG_CHAT_PROVIDER": (settings.chat.provider, _LLM, "RAG_CHAT_OPTIONS", settings.chat.options),
         "RAG_EMBEDDING_PROVIDER": (
             settings.embedding.provider, _EMBEDDING, "RAG_EMBEDDING_OPTIONS", settings.embedding.options,
@@ -48,7 +48,7 @@ def find_wrong_classes(settings: Settings, indices: Sequence[IndexDefinition]) -
         ),
         "RAG_JUDGE": (settings.judge.strategy or "", None, "RAG_JUDGE_OPTIONS", settings.judge.options),
     }  # fmt: skip
-    for setting, (path, base, of_options, given) in servers.items():
+    for setting, (path, base, of_options, given) in plugins.items():
         if CLASS_PATH.fullmatch(path):
             from rag_service.models.plugins import parse_options
 

@@ -217,7 +217,7 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
         return AsyncStreamingResponse(streamed.apieces(self._loop), streamed.nodes, streamed.metadata)
 
     async def _ask(self, question: str) -> Response:
-        request = self._of(question)
+        request = self._with_question(question)
         body = await self._backend.answer(request)
         passages = await self._backend.read_passages(request, body.sources)
         return Response(
@@ -225,7 +225,7 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
         )
 
     async def _stream(self, question: str) -> _Streamed:
-        request = self._of(question)
+        request = self._with_question(question)
         events = self._backend.stream(request, retractable=False)
         try:
             first = await anext(events)
@@ -243,10 +243,10 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
         if isinstance(backend, RemoteBackend):
             raise ConfigurationError("synthesize needs an embedded service; this one is remote.")
         relevance = {node.node.node_id: min(1.0, max(0.0, 1.0 if node.score is None else node.score)) for node in nodes}
-        body = await backend.answer_from(self._of(question), relevance)
+        body = await backend.answer_from(self._with_question(question), relevance)
         return Response(response=body.answer, source_nodes=[*nodes, *more], metadata=_describe(question, body))
 
-    def _of(self, question: str) -> AnswerRequest:
+    def _with_question(self, question: str) -> AnswerRequest:
         return msgspec.structs.replace(self._request, query=question)
 
     def _get_prompt_modules(self) -> PromptMixinType:

@@ -168,7 +168,7 @@ def set_limits(
     """Set hard limits before a byte of the document is read.
 
     `file_bytes`: that may be written to a file; `processes`: that may be started, None for any number; `network`:
-    whether it is left.
+    whether it may be used.
     """
     import resource  # POSIX only; the service imports this module, too
 

@@ -254,14 +254,20 @@ def describe_failure(error: BaseException, name: str, *, refused: Sequence[str] 
         message = f"The reader {name} needs more memory than it may use (limits.memory_mb)."
     else:
         message = f"The reader {name} failed: {type(error).__name__}."
-    chain = [error]
-    while (status := _status(chain[-1])) is None and (
-        inner := chain[-1].__cause__ or chain[-1].__context__
-    ) is not None:
-        chain.append(inner)
+    chain = _causes(error)
+    telling = next((one for one in chain if _status(one) is not None), chain[-1])
+    status = _status(telling)
     message += f" HTTP status: {status}." if status is not None else ""
     message += f" RAG_SYNC_NETWORKS does not let it connect to {refused[0]}." if refused else ""
-    return Failed(message=message, detail=_origin(chain[-1]))
+    return Failed(message=message, detail=_origin(telling))
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The error and what led to it, the origin last; `raise error from error` makes an error its own cause."""
+    chain = [error]
+    while (inner := chain[-1].__cause__ or chain[-1].__context__) is not None and inner not in chain:
+        chain.append(inner)
+    return chain
 
 
 def _status(error: BaseException) -> int | None:

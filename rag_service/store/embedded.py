@@ -39,7 +39,7 @@ _MIN_BUFFERS, _MAX_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page
 _METHOD = "scram-sha-256"
 _TRUST = re.compile(r"^((?:local|host)\b.*\s)trust[ \t]*$", re.MULTILINE)
 WATCH_SECONDS = 1.0  # between two looks at whether a server runs
-_starting = threading.Lock()  # what joins a server that this process is starting waits
+_starting = threading.Lock()  # held while a server is started: a second start waits, and joins it
 _restarting = threading.Lock()  # the wheel's lock keeps out other processes, but no threads
 _joined: list[Any] = []  # the wheel's servers that this process holds
 

@@ -196,3 +196,9 @@ def test_a_failure_is_told_by_type_and_status_and_never_by_its_message() -> None
     assert told.detail.startswith(f"{__file__}:")
     assert describe_failure(MemoryError(), "wiki").message.startswith("The reader wiki needs more memory")
     assert describe_failure(SourceError("As it is."), "wiki").message == "As it is."
+
+
+def test_an_error_that_is_its_own_cause_is_described() -> None:
+    error = ValueError("Request failed")
+    error.__cause__ = error
+    assert describe_failure(error, "wiki").message == "The reader wiki failed: ValueError."

@@ -17,7 +17,7 @@ from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, wire_events
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.queries import find_homeless, find_range_errors, find_unstorable, is_blank
+from rag_service.api.http.queries import find_range_errors, find_replace_errors, find_unstorable, is_blank
 from rag_service.api.http.schemas import AnswerBody, MessageRequest
 from rag_service.api.http.services import READING
 from rag_service.api.http.streaming import reply_with_answer
@@ -75,7 +75,7 @@ def _check(body: ChatRequest, settings: Settings) -> None:
         )
     errors += find_range_errors(body.top_k, body.similarity_threshold, settings)
     errors += find_unstorable({"messages": [message.content for message in body.messages]})
-    errors += find_homeless(body.replaces, body.conversation_id)
+    errors += find_replace_errors(body.replaces, body.conversation_id)
     if errors:
         raise InvalidRequestError(errors)
 

@@ -108,7 +108,7 @@ async def _keep_exchange(
                 )
                 conversation_id = created.id
             elif replaces is not None:
-                await _make_room(connection, conversation_id, replaces, question)
+                await _delete_replaced(connection, conversation_id, replaces, question)
             await add_message(connection, identity, conversation_id, role="user", content=question, agent_id=agent_id)
             await add_message(
                 connection, identity, conversation_id, role="assistant", content=answer.answer, agent_id=agent_id,
@@ -121,8 +121,8 @@ async def _keep_exchange(
     return conversation_id
 
 
-async def _make_room(connection: Connection, conversation_id: UUID, replaces: UUID, question: str) -> None:
-    """Delete what an answer replaces; a title that was the question replaced becomes the new one."""
+async def _delete_replaced(connection: Connection, conversation_id: UUID, replaces: UUID, question: str) -> None:
+    """Delete what an answer replaces. If the conversation is titled by the old question, the new one is its title."""
     replaced = await delete_messages_from(connection, conversation_id, replaces)
     if (await read_conversation(connection, conversation_id)).title == replaced[:_TITLE]:
         await change_conversation(connection, conversation_id, title=question[:_TITLE])

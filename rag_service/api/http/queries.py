@@ -68,7 +68,7 @@ def check_question(text: str, settings: Settings) -> None:
 def read_turns(request: AnswerRequest) -> tuple[Turn, ...]:
     """What was said before the question, as the request tells it. Raises InvalidRequestError."""
     wrong = list(find_unstorable({"messages": [message.content for message in request.messages]}))
-    if wrong := wrong + find_homeless(request.replaces, request.conversation_id):
+    if wrong := wrong + find_replace_errors(request.replaces, request.conversation_id):
         raise InvalidRequestError(wrong)
     return tuple(Turn(role=message.role, content=message.content) for message in request.messages)
 
@@ -139,8 +139,8 @@ def is_blank(text: str) -> bool:
     return not any(map(str.isprintable, text.replace(" ", "")))
 
 
-def find_homeless(replaces: UUID | None, conversation_id: UUID | None) -> list[FieldError]:
-    """An error where an answer is to be replaced and no conversation is named that could have it."""
+def find_replace_errors(replaces: UUID | None, conversation_id: UUID | None) -> list[FieldError]:
+    """An error if an answer is to be replaced, but the request does not name its conversation."""
     return [FieldError("replaces", "needs conversationId")] if replaces and conversation_id is None else []
 
 

@@ -423,10 +423,12 @@ class CheckBody(Struct, kw_only=True, frozen=True, rename="camel"):
 
 
 class CheckJobBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    """A check in the background. Only who asked for it can read it, for an hour after its end."""
+    """A check in the background. Only the user who asked for it can read it, for an hour after its end."""
 
     id: UUID
-    state: Annotated[Literal["waiting", "running", "done", "failed"], Meta(description="done and failed are the ends.")]
+    state: Annotated[
+        Literal["waiting", "running", "done", "failed"], Meta(description="`done` and `failed` are final.")
+    ]
     sentences: Annotated[int, Meta(description="Checked so far.")]
     result: Annotated[CheckBody | None, Meta(description="Once it is done.")] = None
     error: Annotated[dict[str, Any] | None, Meta(description="A problem, if it failed.")] = None

@@ -52,7 +52,6 @@ from rag_service.store.rows import LIMIT_MAX, Slice
 
 DEFAULT_MODEL = "rag-service"
 _CREATED = 1_735_689_600  # of the default model: 2025-01-01, when this API began
-
 _KEPT_TURNS = 10  # of a conversation that a response goes on from, as of stored ones
 
 Answer = Callable[[Conversation, Identity], AsyncGenerator[AnswerEvent]]  # an async generator function
@@ -159,7 +158,8 @@ async def models(request: AnyRequest, services: ServicesDependency, identity: Id
 async def model(
     request: AnyRequest, model_id: str, services: ServicesDependency, identity: IdentityDependency
 ) -> ModelBody:
-    found = (await _all_models(request, identity)).get(name := model_id.removeprefix("/"))
+    name = model_id.removeprefix("/")
+    found = (await _all_models(request, identity)).get(name)
     if found is not None:
         return _present_model(found)
     if name != services.settings.embedding.model:

@@ -17,7 +17,6 @@ from typing import BinaryIO
 
 from rag_service.errors import ArchiveError, ArchiveTooLargeError
 
-MEDIA_TYPE = "application/x-tar"
 SUMS = "SHA256SUMS"  # as `sha256sum --check` reads it
 _BLOCK = tarfile.BLOCKSIZE
 _END = bytes(2 * _BLOCK)

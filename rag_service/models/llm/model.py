@@ -81,12 +81,17 @@ class ChatDelta:
     prompt_tokens: int | None = None  # as the model counted, if it did
     completion_tokens: int | None = None  # likewise
     tool_calls: tuple[ToolCall, ...] = ()  # that the model makes, instead of an answer or after a part of it
-    finish_reason: str | None = None  # "stop"; "length": max_tokens cut the answer, or it repeated itself and was left
+    finish_reason: str | None = None  # "stop", or one of _CUT; "length" as well if it repeated itself and was left
 
     @property
     def is_cut(self) -> bool:
         """Whether the answer is not whole."""
         return self.finish_reason in _CUT
+
+    @property
+    def reported_reason(self) -> str:
+        """Why the answer ended, as replies tell it: `stop` unless it is cut."""
+        return self.finish_reason if self.finish_reason in _CUT else "stop"
 
 
 class _NoAnswerError(ModelError):

@@ -1,5 +1,5 @@
 // Files that come with a question: pasted, dropped or chosen beside the question box. They go into the user's own corpus
-// for a day, unless he keeps them, and the question is asked of them alone.
+// for a day, unless the user keeps them, and the question is asked of them alone.
 
 import { chooseAgent, chosenAgent } from "./agents.js";
 import { change, erase, whoAmI } from "./api.js";

@@ -1,4 +1,4 @@
-// The corpora that the user may read, and which of them he may write to.
+// The corpora that the user may read, and which of them they may write to.
 
 import { change, read, whoAmI } from "./api.js";
 import { t, upright } from "./i18n.js";

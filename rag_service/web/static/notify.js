@@ -1,5 +1,5 @@
-// A notification of the browser when something that took long is done and the visitor looks elsewhere. Off until he
-// switches it on, and allows it.
+// A notification of the browser when something that took long is done and the visitor looks elsewhere. Off until it is
+// switched on, and the browser allows it.
 
 import { byId, el } from "./dom.js";
 import { t } from "./i18n.js";

@@ -32,7 +32,7 @@ FAST = {"think", "opened by the prompt", "gpt-oss"}
 NOTICE = "The answer ends here: the language model reached its length limit, only repeated itself or was stopped by a"
 NOTICE += " filter."
 NOTICE_ES = "La respuesta termina aquí: el modelo de lenguaje ha llegado a su límite de longitud, solo se repetía"
-NOTICE_ES += " o fue detenido por un filtro."
+NOTICE_ES += " o ha sido detenido por un filtro."
 
 
 def conversation(question: str = QUESTION, *before: str, **more: Any) -> dict[str, Any]:

@@ -105,14 +105,14 @@ class Plan:
 
     def computes(self, other: Plan) -> bool:
         """Whether it does the same as another plan, however both were found."""
-        mine, theirs = (
-            (
-                one.table.id, one.operation, one.column, one.group, one.best, one.order, one.limit or 1,
-                {(by.column, by.comparison, frozenset(by.values), by.relation, by.shared) for by in one.filters},
-            )
-            for one in (self, other)
+        return self._work() == other._work()
+
+    def _work(self) -> tuple[object, ...]:
+        """What it does, without what is known of the question."""
+        return (
+            self.table.id, self.operation, self.column, self.group, self.best, self.order, self.limit or 1,
+            {(by.column, by.comparison, frozenset(by.values), by.relation, by.shared) for by in self.filters},
         )  # fmt: skip
-        return mine == theirs
 
 
 def key_column(table: StoredTable) -> int:
