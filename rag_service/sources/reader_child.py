@@ -1,8 +1,8 @@
 """Runs a declared reader in a process of its own: sets the limits, reads one request, writes what the reader returns.
 
 Started by `reader`. The class is the operator's choice; what it reads is anybody's. So the process has no environment
-and no files of the service, cannot open Unix sockets or leave its group, and Python's own sockets connect to allowed addresses only. Each
-document goes out as soon as it is there, as a Markdown file whose front matter is the metadata.
+and no files of the service, cannot open Unix sockets or leave its group, and Python's own sockets connect to allowed
+addresses only. Each document goes out as soon as it is there, as a Markdown file whose front matter is the metadata.
 """
 
 from __future__ import annotations
