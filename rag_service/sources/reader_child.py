@@ -1,8 +1,8 @@
 """Runs a declared reader in a process of its own: sets the limits, reads one request, writes what the reader returns.
 
 Started by `reader`. The class is the operator's choice; what it reads is anybody's. So the process has no environment
-and no files of the service, cannot open Unix sockets, and Python's own sockets connect to allowed addresses only. Each
-document goes out as soon as it is there, as a Markdown file whose front matter is the metadata.
+and no files of the service, cannot open Unix sockets or leave its group, and Python's own sockets connect to allowed
+addresses only. Each document goes out as soon as it is there, as a Markdown file whose front matter is the metadata.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import yaml
 from rag_service.errors import ConfigurationError, RagError, SourceError
 from rag_service.readers.landlock import restrict_to
 from rag_service.readers.sandbox_child import SYSTEM_FILES, importable, set_limits
-from rag_service.readers.seccomp import forbid_unix_sockets
+from rag_service.readers.seccomp import confine
 from rag_service.sources.fetch import Network, is_allowed
 
 MAX_METADATA = 50_000  # characters of a front matter; its reader takes 65,536
@@ -99,7 +99,7 @@ def main() -> None:
     if request.restricted:
         readable = [*SYSTEM_FILES, *_NETWORK_FILES, *importable(request.path), *request.files]
         restrict_to(readable, writable=[request.folder, "/dev/null"], network=True)
-    forbid_unix_sockets()
+    confine()
     guard = AddressGuard([ipaddress.ip_network(network) for network in request.networks])
     sys.addaudithook(guard)
     last: Message

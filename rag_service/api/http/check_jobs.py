@@ -19,7 +19,9 @@ from rag_service.domain import Identity
 from rag_service.errors import NotFoundError, RateLimitedError
 
 _OPEN_PER_USER = 4  # waiting or running: a user cannot fill the queue of the others
-_KEPT = 200  # checks in all; a text has at most 200,000 characters
+_KEPT_PER_USER = 10  # a user cannot push out the results of the others
+_KEPT = 200  # checks in all
+_KEPT_BYTES = 128 * 2**20  # of their results; one of a text of 200,000 characters with many citations has some MB
 _KEPT_SECONDS = 3600.0
 _RETRY_SECONDS = 10
 
@@ -29,7 +31,7 @@ class _Job:
     owner: UUID
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     sentences: int = 0
-    result: CheckBody | None = None
+    result: bytes = b""  # JSON, which takes a fraction of the objects
     error: dict[str, Any] | None = None
     ended: float | None = None  # time.monotonic()
     task: asyncio.Task[None] | None = field(default=None, repr=False)
@@ -43,10 +45,16 @@ class CheckJobs:
         self._turn = asyncio.Semaphore(1)  # checking takes a processor, which answers need as well
 
     def start(self, events: AsyncGenerator[WireEvent, None], identity: Identity) -> CheckJobBody:
-        """Check in the background. Raises RateLimitedError if too many checks are open or kept."""
+        """Check in the background; of a user's results the oldest gives way.
+
+        Raises RateLimitedError if too many checks are open.
+        """
         self._forget()
-        own = [job for job in self._jobs.values() if job.owner == identity.user_id and job.ended is None]
-        if len(own) >= _OPEN_PER_USER or len(self._jobs) >= _KEPT:
+        own = [job_id for job_id, job in self._jobs.items() if job.owner == identity.user_id]
+        ended = [job_id for job_id in self._ended() if job_id in own]
+        for job_id in ended[: max(0, len(own) + 1 - _KEPT_PER_USER)]:
+            del self._jobs[job_id]
+        if len(own) - len(ended) >= _OPEN_PER_USER or len(self._jobs) >= _KEPT:
             raise RateLimitedError("Too many checks are in progress.", retry_after=_RETRY_SECONDS)
         job_id, job = uuid4(), _Job(owner=identity.user_id)
         self._jobs[job_id] = job
@@ -59,7 +67,8 @@ class CheckJobs:
         job = self._jobs.get(job_id)
         if job is None or job.owner != identity.user_id:
             raise NotFoundError("There is no such check; finished ones are kept for an hour.")
-        return CheckJobBody(id=job_id, state=job.state, sentences=job.sentences, result=job.result, error=job.error)
+        result = msgspec.json.decode(job.result, type=CheckBody) if job.result else None
+        return CheckJobBody(id=job_id, state=job.state, sentences=job.sentences, result=result, error=job.error)
 
     async def aclose(self) -> None:
         """Stop all checks."""
@@ -76,7 +85,7 @@ class CheckJobs:
                     if isinstance(event.data, SentenceData):
                         job.sentences += 1
                     elif isinstance(event.data, CheckBody):
-                        job.result = event.data
+                        job.result = msgspec.json.encode(event.data)
             job.state = "done"
         except asyncio.CancelledError:
             job.state = "failed"
@@ -86,10 +95,17 @@ class CheckJobs:
         finally:
             job.ended = time.monotonic()
 
-    def _forget(self) -> None:
-        """Drop what ended long ago, and of too many the oldest that have ended."""
-        now = time.monotonic()
+    def _ended(self) -> list[UUID]:
+        """Those that have ended, oldest first."""
         ended = [(job.ended, job_id) for job_id, job in self._jobs.items() if job.ended is not None]
-        for at, job_id in sorted(ended):
-            if now - at > _KEPT_SECONDS or len(self._jobs) >= _KEPT:
+        return [job_id for _, job_id in sorted(ended)]
+
+    def _forget(self) -> None:
+        """Drop what ended long ago, and of too many, or too large ones, the oldest that have ended."""
+        now, size = time.monotonic(), sum(len(job.result) for job in self._jobs.values())
+        for job_id in self._ended():
+            job = self._jobs[job_id]
+            is_old = job.ended is not None and now - job.ended > _KEPT_SECONDS
+            if is_old or len(self._jobs) >= _KEPT or size > _KEPT_BYTES:
+                size -= len(job.result)
                 del self._jobs[job_id]

@@ -16,7 +16,7 @@ from litestar import Request, Response
 from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Scope, Send
 
-from rag_service.api.http.bodies import AnyRequest
+from rag_service.api.http.bodies import SILENCE_SECONDS, AnyRequest
 from rag_service.api.http.events import NDJSON, SSE, Encoder, NdjsonEncoder, SseEncoder, WireEvent, collect
 from rag_service.api.http.problems import ClientGoneError, Problem, StreamingDisabledError, problem_response, report
 from rag_service.settings import Settings
@@ -160,7 +160,8 @@ class DownloadResponse(Response[bytes]):
     """A file in pieces.
 
     A failure before the first one is a problem with its own status; after a later one the connection is closed before
-    the end of the reply, so that the client sees that the file is not complete.
+    the end of the reply, so that the client sees that the file is not complete. So it is where a client takes no piece
+    for `SILENCE_SECONDS`: what makes the pieces holds a connection to the database.
     """
 
     def __init__(self, pieces: AsyncGenerator[bytes], *, media_type: str, disposition: str):
@@ -203,7 +204,12 @@ class _Download(ASGIResponse):
                         await send({"type": "http.response.start", "status": 200, "headers": self.headers.headers})
                         started = True
                     if piece:
-                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+                        try:
+                            async with asyncio.timeout(SILENCE_SECONDS):
+                                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                        except TimeoutError:
+                            log.info("client_takes_nothing")
+                            return
         except Exception as error:
             if not started:
                 raise

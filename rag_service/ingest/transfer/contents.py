@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import string
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID, uuid5
@@ -42,7 +42,9 @@ _Kind = TypeVar("_Kind", bound=Struct)
 _Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]  # SHA-256
 _Count = Annotated[int, Meta(ge=0, lt=2**31)]
 _Name = Annotated[str, Meta(min_length=1, max_length=3_000)]
+_Moment = Annotated[datetime, Meta(tz=True)]
 _MAX_TEMPLATE = 500  # characters
+_MAX_WRITTEN = 1_000_000  # characters that the templates of a node add to its metadata, one for each key
 _MAX_DIGITS = 1_000  # of a number in a table; PostgreSQL reckons with a hundred times as many
 _WORD_BYTES = 14  # of a word's place, see `word_boxes`
 
@@ -113,12 +115,17 @@ class DocumentForm(Struct, kw_only=True, frozen=True):
     territory: str | None
     dated: date | None
     size_bytes: Annotated[int, Meta(ge=0, lt=2**62)]
-    expires_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
+    expires_at: _Moment | None
+    created_at: _Moment
+    updated_at: _Moment
     has_original: bool
     chunks: _Count
     tables: _Count
+
+    def __post_init__(self) -> None:
+        """Raises OverflowError for a moment that the database stores and nobody can read again: of the year 0."""
+        for moment in filter(None, (self.expires_at, self.created_at, self.updated_at)):
+            moment.astimezone(UTC)
 
 
 class RelatedForm(Struct, kw_only=True, frozen=True):
@@ -155,6 +162,11 @@ class ChunkForm(Struct, kw_only=True, frozen=True):
     spans: list[Any]  # as `domain.write_span` writes them
     embedding: bytes  # numbers of 16 bits, little-endian (Base64)
     node: NodeForm
+
+    @property
+    def length(self) -> int:
+        """Characters of its text."""
+        return self.end - self.start if self.text is None else len(self.text)
 
 
 # [number, is_data, is_heading, section, page, cells]; a cell is [text, key, number, start], or null.
@@ -238,6 +250,7 @@ def _is_node(node: NodeForm) -> bool:
     return (
         _is_template(node.text_template, {"content", "metadata_str"})
         and _is_template(node.metadata_template, {"key", "value"})
+        and (len(node.metadata_template) + len(node.metadata_separator)) * len(node.metadata) <= _MAX_WRITTEN
         and node.related.keys() <= NodeRelationship.__members__.keys()
         and all(isinstance(node.metadata.get(key), str | None) for key in (LANGUAGE, CHUNK_TYPE))
     )

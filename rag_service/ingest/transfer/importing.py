@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -58,6 +58,7 @@ MAX_NAME = 200  # characters of the name of a corpus
 # Each statement updates the frequencies of its terms, which all documents of the corpus share, and until the end of
 # the transaction PostgreSQL passes over every earlier version of such a row.
 _CHUNKS_AT_ONCE = 1_000
+_CHARACTERS_AT_ONCE = 16 * 2**20  # of chunks, which may repeat those of their document
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)  # becomes a header when the original is downloaded
 
 
@@ -209,8 +210,8 @@ class _Import:
     ) -> None:
         for chunk in chunks:
             read_vector(chunk.embedding, self.manifest.embedding.dimension)
-        if self.embeds:
-            nodes = await asyncio.to_thread(_make_nodes, chunks, renamed, text)
+        for batch in _batches(chunks) if self.embeds else ():
+            nodes = await asyncio.to_thread(_make_nodes, batch, renamed, text)
             size = embedding.embed_batch_size
             for start in range(0, len(nodes), size):
                 texts = [node.get_content(MetadataMode.EMBED) for node in nodes[start : start + size]]
@@ -298,6 +299,7 @@ class _Writer:
     _document: DocumentPart | None = field(default=None, init=False)  # that the next parts belong to
     _renamed: Renamed = field(init=False)
     _nodes: list[BaseNode] = field(default_factory=list, init=False)  # that are not written yet
+    _characters: int = field(default=0, init=False)  # of these
     _times: list[tuple[UUID, datetime, datetime]] = field(default_factory=list, init=False)  # of documents, likewise
     _table: UUID | None = field(default=None, init=False)
 
@@ -309,11 +311,13 @@ class _Writer:
         elif isinstance(part, RowsPart) and self._table is not None:
             await write_rows(self.connection, self._table, self.corpus.id, part.data)
         elif isinstance(part, list) and self._document is not None:
-            vectors = self._vectors(part)
-            self._nodes += await asyncio.to_thread(_make_nodes, part, self._renamed, self._document.text, vectors)
-            self.chunks += len(part)
-            if len(self._nodes) >= _CHUNKS_AT_ONCE:
-                await self.flush()
+            for batch in _batches(part):
+                vectors = self._vectors(batch)
+                self._nodes += await asyncio.to_thread(_make_nodes, batch, self._renamed, self._document.text, vectors)
+                self.chunks += len(batch)
+                self._characters += sum(chunk.length for chunk in batch)
+                if len(self._nodes) >= _CHUNKS_AT_ONCE or self._characters >= _CHARACTERS_AT_ONCE:
+                    await self.flush()
 
     def _vectors(self, chunks: Sequence[ChunkForm]) -> list[list[float]]:
         if not self.work.embeds:
@@ -371,7 +375,7 @@ class _Writer:
                    WHERE d.id = t.id""",
                 columns,
             )
-        self._nodes, self._times = [], []
+        self._nodes, self._times, self._characters = [], [], 0
 
     async def _accept(self, part: DocumentPart) -> None:
         """A document that was not indexed when it was exported, as an upload."""
@@ -413,6 +417,19 @@ class _Writer:
 def _nobody(before: str) -> Renamed:
     """For nodes that are only embedded."""
     return Renamed(before=before, document_id=UUID(int=0), corpus_id=UUID(int=0))
+
+
+def _batches(chunks: Sequence[ChunkForm]) -> Iterator[list[ChunkForm]]:
+    """The chunks in their order, as many at once as the memory holds."""
+    batch: list[ChunkForm] = []
+    size = 0
+    for chunk in chunks:
+        if batch and size + chunk.length > _CHARACTERS_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+        batch.append(chunk)
+        size += chunk.length
+    yield batch
 
 
 def _make_nodes(

@@ -29,7 +29,9 @@ from rag_service.ingest.transfer.contents import (
 from rag_service.tables.encoding import TableDescription
 
 _MAX_HEAD = 16 * 2**20  # bytes of a member that describes something
-_MAX_MEMBER = 256 * 2**20  # bytes of a text, or of a part of the chunks or of a table
+_MAX_TEXT = 256 * 2**20  # bytes of a text
+_MAX_PART = 64 * 2**20  # bytes of a part of the chunks, or of a table, which take 25 times as many in memory
+_MAX_REPEATED = 16  # times the length of a text, what its chunks may repeat of it: they overlap, or hold each other
 _MAX_MEMBERS = 10_000_000
 _LIMIT = "RAG_UPLOAD_MAX_MB"
 
@@ -94,7 +96,7 @@ def _read_document(archive: ArchiveReader, folder: str, max_document: int) -> Do
     if form.fingerprint:
         name = f"{folder}/text.txt"
         try:
-            text = archive.read(name, limit=_MAX_MEMBER).decode()
+            text = archive.read(name, limit=_MAX_TEXT).decode()
         except UnicodeDecodeError as error:
             raise ArchiveError(f"{name} of the file is not UTF-8 text.") from error
     elif original is None or form.chunks or form.tables:
@@ -104,24 +106,25 @@ def _read_document(archive: ArchiveReader, folder: str, max_document: int) -> Do
 
 def _read_indexed(archive: ArchiveReader, folder: str, document: DocumentPart) -> Iterator[Part]:
     """The chunks and tables of a document."""
-    found = 0
+    found = repeated = 0
     for part in count(1):
         if found >= document.form.chunks:
             break
         name = f"{folder}/chunks-{part:05}.jsonl"
-        chunks = decode_chunks(archive.read(name, limit=_MAX_MEMBER), document.text, name)
+        chunks = decode_chunks(archive.read(name, limit=_MAX_PART), document.text, name)
         found += len(chunks)
-        if not chunks or found > document.form.chunks:
+        repeated += sum(chunk.length for chunk in chunks if chunk.text is None)
+        if not chunks or found > document.form.chunks or repeated > _MAX_REPEATED * len(document.text):
             raise ArchiveError(f"{name} of the file does not hold the chunks of its document.")
         yield chunks
     for number in range(1, document.form.tables + 1):
         name = f"{folder}/table-{number:04}.json"
-        table = decode_table(archive.read(name, limit=_MAX_MEMBER), name)
+        table = decode_table(archive.read(name, limit=_MAX_PART), name)
         yield table
         for part in count(1):
             name = f"{folder}/table-{number:04}-rows-{part:05}.json"
             if archive.peek() != name:
                 break
-            data = archive.read(name, limit=_MAX_MEMBER)
+            data = archive.read(name, limit=_MAX_PART)
             check_rows(data, table, document.text, name)
             yield RowsPart(data=data)

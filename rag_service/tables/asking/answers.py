@@ -48,6 +48,7 @@ class ComputedAnswer:
     wording: Computed
     quotes: dict[CitedCells, str]
     result: Result | None = None  # of the one operation that a chat model asked for
+    asked_cells: frozenset[str] = frozenset()  # words of the question that stand in cells of its table
 
 
 def asks_otherwise(text: str, language: str) -> bool:
@@ -144,7 +145,10 @@ class TableAnswers:
             result = await execute(connection, plan)
             computed = write_answer([result], language, is_proposed=is_proposed)
             log.info("table_computed", operations=[plan.operation.value], proposed=is_proposed)
-            return None if computed is None else replace(await _with_quotes(connection, computed), result=result)
+            if computed is None:
+                return None
+            cells = await _cells_of(connection, question, plan)
+            return replace(await _with_quotes(connection, computed), result=result, asked_cells=cells)
 
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
@@ -204,6 +208,14 @@ async def _asks_for(
     values = await find_values(connection, [table.id for table in tables], question.content, whole=question.runs)
     readings = make_plans(question, tables, values, best=plan.table.document_id)
     return len(readings) == 1 and not readings[0].is_doubtful and readings[0].computes(plan)
+
+
+async def _cells_of(connection: Connection, question: str, plan: Plan) -> frozenset[str]:
+    """The words of a question that stand in cells of a plan's table."""
+    asked = words(question)
+    found = await find_values(connection, [plan.table.id], asked, whole=asked)
+    keys = (key for values in found.get(plan.table.id, {}).values() for key in values)
+    return frozenset(asked).intersection(word for key in keys for word in key.split())
 
 
 def _says_little(result: Result) -> bool:

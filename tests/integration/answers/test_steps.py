@@ -122,6 +122,17 @@ async def test_a_figure_that_a_tool_computed_is_proved_by_its_cells(
         assert answer.reasons[0].code == "table_reading"
 
 
+async def test_a_sentence_without_a_condition_of_the_operation_is_not_proved(
+    service: Components, ollama: OllamaDouble
+) -> None:
+    await service.ingest(DocumentInput(data=SHIPMENTS.encode(), file_name="shipments.csv"), LOCAL_ADMIN)
+    later = {"column": "Day", "comparison": ">", "values": ["2026-03-01"]}
+    operation = CRATES_OF_OSLO | {"filters": [*CRATES_OF_OSLO["filters"], later]}
+    ollama.script(CHAT, chat(Call("compute", operation)), chat(Say("Oslo dispatched 60 crates overall [C2].")))
+    answer = answer_of(await events_of(service, "What volume of fruit was dispatched by Oslo overall?"))
+    assert answer.citations[0].method is not ProofMethod.COMPUTED
+
+
 async def test_a_model_that_answers_at_once_takes_one_call(service: Components, ollama: OllamaDouble) -> None:
     ollama.script(CHAT, chat(Say("Baure lies in Nigeria [C1].")))
     answer = answer_of(await events_of(service))

@@ -96,6 +96,7 @@ async def test_an_operation_that_the_words_of_the_question_ask_for_is_certain(
     computed = (await box.call("compute", plan)).computed
     assert computed is not None
     assert (computed.wording.warning == "") is certain
+    assert ("lyon" in computed.asked_cells) is ("Lyon" in question)
 
 
 async def test_no_tool_leaves_the_scope_of_the_request(service: Components, documents: Any) -> None:

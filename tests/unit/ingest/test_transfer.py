@@ -146,6 +146,21 @@ CHANGES: Mapping[str, Change] = {
     "a template that asks for gigabytes": node(text_template="{content:>9999999999}"),
     "a template that looks around": node(text_template="{content.__class__}"),
     "a template that multiplies": node(metadata_template="{value}" * 50),
+    "a template for each of many keys": node(
+        metadata={str(key): "" for key in range(3_000)}, metadata_template="{key}" + "." * 490
+    ),
+    "chunks that repeat the text again and again": lambda members: members.update(
+        {
+            CHUNKS: b"\n".join([members[CHUNKS]] * 17),
+            DOCUMENT: msgspec.json.encode(MEMBERS[DOCUMENT] | {"chunks": 17}),
+            "manifest.json": msgspec.json.encode(
+                MEMBERS["manifest.json"] | {"counts": {"documents": 1, "originals": 1, "chunks": 17, "tables": 1}}
+            ),
+        }
+    ),
+    "a moment of no time zone": edit(DOCUMENT, expires_at="2026-01-01T00:00:00"),
+    "a moment before the first year": edit(DOCUMENT, created_at="0001-01-01T00:00:00+12:00"),
+    "a moment after the last year": edit(DOCUMENT, expires_at="9999-12-31T23:59:00-12:00"),
     "a template that is broken": node(text_template="{content"),
     "a relationship that there is not": node(related={"FRIEND": [{"id": "d"}]}),
     "a relationship to nobody": node(related={"SOURCE": []}),

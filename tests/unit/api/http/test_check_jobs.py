@@ -7,8 +7,9 @@ import dataclasses
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 from litestar.testing import AsyncTestClient
 
@@ -19,7 +20,7 @@ from rag_service.api.http.check import check_events
 from rag_service.api.http.check_jobs import CheckJobs
 from rag_service.api.http.events import WireEvent
 from rag_service.api.http.schemas import CheckedPassage, CheckRequest
-from rag_service.domain import LOCAL_ADMIN
+from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.errors import NotFoundError, RateLimitedError, StoreError
 from rag_service.settings import Settings
 from tests.unit.api.samples import ADMIN, Script, application_over
@@ -84,6 +85,31 @@ async def test_checks_are_bounded_by_user_and_end_with_the_service(monkeypatch: 
     monkeypatch.setattr(check_jobs, "_KEPT_SECONDS", -1.0)
     with pytest.raises(NotFoundError):
         jobs.read(other.id, LOCAL_ADMIN)
+
+
+async def test_results_give_way_to_newer_ones_of_the_same_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_jobs, "_KEPT_PER_USER", 3)
+
+    async def check(jobs: CheckJobs, identity: Identity) -> UUID:
+        request = CheckRequest(text=TEXT, passages=[CheckedPassage(text=PASSAGE)])
+        started = jobs.start(check_events(checker().check, request, identity), identity)
+        async with asyncio.timeout(10):
+            while jobs.read(started.id, identity).state != "done":  # noqa: ASYNC110 - as a client does
+                await asyncio.sleep(0.01)
+        return started.id
+
+    jobs = CheckJobs()
+    theirs = await check(jobs, LOCAL_ADMIN)
+    mine = [await check(jobs, ADMIN) for _ in range(5)]
+    assert jobs.read(theirs, LOCAL_ADMIN).result is not None
+    for gone in mine[:2]:
+        with pytest.raises(NotFoundError):
+            jobs.read(gone, ADMIN)
+    assert all(jobs.read(kept, ADMIN).result for kept in mine[2:])
+    monkeypatch.setattr(check_jobs, "_KEPT_BYTES", len(msgspec.json.encode(jobs.read(mine[-1], ADMIN).result)) * 2)
+    assert jobs.read(mine[-1], ADMIN).result is not None
+    with pytest.raises(NotFoundError):
+        jobs.read(theirs, LOCAL_ADMIN)
 
 
 async def test_the_api_streams_a_check_and_takes_it_into_the_background() -> None:
