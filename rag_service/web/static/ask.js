@@ -77,7 +77,7 @@ export class Asking {
   _save() {
     saveTurns(this._turns.filter((one) => one.final || one.text));
     saveConversation(this._current);
-    byId("export-conversation").hidden = !this._turns.length || !this._current;
+    this._showWelcome();
   }
 
   _add(turn) {
@@ -93,7 +93,6 @@ export class Asking {
     this._current = id;
     this._setEarlier(from);
     for (const one of kept) this._add(Turn.restore(one, this._callbacks));
-    this._showWelcome();
     this._save();
   }
 
@@ -163,6 +162,7 @@ export class Asking {
     byId("welcome").hidden = !isEmpty;
     byId("ask-title").classList.toggle("sr-only", !isEmpty);
     byId("new-conversation").hidden = isEmpty;
+    byId("export-conversation").hidden = isEmpty || !this._current;
     this._tellSwitch();
   }
 
@@ -245,7 +245,8 @@ export class Asking {
   }
 }
 
-/** Keep the growing answer in view while its reader is at the end of the page, and only then. */
+/** While its reader is at the end of the page, a growing answer rises until its question is at the top; what he is to
+ * read first stays in sight, however long the answer becomes. */
 function follow(element) {
   let last = element.offsetHeight;
   const observer = new ResizeObserver(() => {
@@ -253,7 +254,8 @@ function follow(element) {
     last = element.offsetHeight;
     const page = document.documentElement;
     const left = page.scrollHeight - page.scrollTop - page.clientHeight - Math.max(0, grown);
-    if (left < NEAR_THE_END) page.scrollTop = page.scrollHeight;
+    const isBelowTop = element.getBoundingClientRect().top > parseFloat(getComputedStyle(page).scrollPaddingTop);
+    if (left < NEAR_THE_END && isBelowTop) element.scrollIntoView({ block: "start" });
   });
   observer.observe(element);
   return () => observer.disconnect();

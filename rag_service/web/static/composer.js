@@ -79,7 +79,12 @@ export class Composer {
     const note = document.querySelector("#question-hint .keys");
     note.dataset.usual ??= note.textContent;
     note.textContent = words;
-    setTimeout(() => (note.textContent = note.dataset.usual), HINT_FOR);
+    note.classList.add("is-told"); // on a phone, where the usual words are not shown, too
+    clearTimeout(this._told);
+    this._told = setTimeout(() => {
+      note.textContent = note.dataset.usual;
+      note.classList.remove("is-told");
+    }, HINT_FOR);
   }
 
   _press(event, last) {

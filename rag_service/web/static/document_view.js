@@ -11,6 +11,7 @@ import { showSource } from "./source.js";
 const FOUND = 10; // passages of a search, as many as a search gives
 const PAGED = new Set(["pdf", "png", "jpg", "jpeg"]);
 const SHOWN = 160; // characters of a passage in the list of what was found
+const LEAD = 40; // of them, before the words that were looked for
 
 /**
  * Fill an element.
@@ -40,7 +41,9 @@ async function find(results, { id, query }, show) {
   try {
     const { passages } = await change("POST", "/query", { query, documentIds: [id], topK: FOUND, similarityThreshold: 0 });
     const words = t("document_found", { count: passages.length });
-    results.replaceChildren(el("p", { className: "muted" }, words), el("ol", { className: "found" }, ...passages.map((one) => el("li", {}, hit(one, show)))));
+    const hits = passages.map((one) => ({ ...one, at: one.text.toLowerCase().indexOf(query.toLowerCase()) }));
+    hits.sort((one, other) => (one.at < 0) - (other.at < 0)); // first those that hold the words as they were typed
+    results.replaceChildren(el("p", { className: "muted" }, words), el("ol", { className: "found" }, ...hits.map((one) => el("li", {}, hit(one, query.length, show)))));
     announce(words);
   } catch (error) {
     if (!error.problem) throw error;
@@ -48,9 +51,15 @@ async function find(results, { id, query }, show) {
   }
 }
 
-function hit({ text, ...passage }, show) {
+/** A passage to choose: where it holds the words that were looked for, `length` long, cut and marked around them. */
+function hit({ text, at, ...passage }, length, show) {
   const place = fullPlace(passage.location);
-  const onclick = () => show({ ...passage, quote: text });
-  const words = upright(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
-  return el("button", { type: "button", className: "quiet", onclick }, place ? el("strong", {}, place) : null, place ? " " : null, words);
+  const found = at < 0 ? "" : text.slice(at, at + length);
+  const start = passage.start + [...text.slice(0, Math.max(0, at))].length; // in characters, as the service counts
+  const onclick = () => show(found ? { ...passage, quote: found, start, end: start + [...found].length } : { ...passage, quote: text });
+  const from = at > LEAD ? text.lastIndexOf(" ", at - LEAD) + 1 : 0;
+  const [before, after] = at < 0 ? [text.slice(0, SHOWN), ""] : [text.slice(from, at), text.slice(at + length, from + SHOWN)];
+  const isCut = from + SHOWN < text.length;
+  return el("button", { type: "button", className: "quiet", onclick }, place ? el("strong", {}, place) : null, place ? " " : null,
+    upright((from ? "…" : "") + before), found ? el("mark", {}, upright(found)) : null, upright(after + (isCut ? "…" : "")));
 }

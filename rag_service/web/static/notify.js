@@ -27,10 +27,17 @@ export function startNotify() {
     const wanted = !isOn();
     const isAllowed = wanted && (await Notification.requestPermission()) === "granted";
     isWanted(isAllowed);
-    if (wanted && !isAllowed) byId("service-notice").replaceChildren(notice("warn", el("p", { role: "alert" }, t("notify_refused"))));
+    if (wanted && !isAllowed) refuse();
     show();
   });
   if (!button.hidden) show();
+}
+
+/** Say that the browser does not allow it, until another view is opened. */
+function refuse() {
+  const told = notice("warn", el("p", { role: "alert" }, t("notify_refused")));
+  byId("service-notice").replaceChildren(told);
+  addEventListener("hashchange", () => told.remove(), { once: true });
 }
 
 /** Tell what is done. @param since when it began */

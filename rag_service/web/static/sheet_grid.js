@@ -33,7 +33,8 @@ export async function showOriginal(into, { citation }) {
         !isSmall && to < total && parts.at(-1).length ? more("panel_later", from, to + 3, true) : null,
       ].filter(Boolean),
     );
-    into.querySelector(".is-cited, .is-quoted").scrollIntoView({ block: "center", inline: "nearest" });
+    const marked = into.querySelector(".is-quoted .is-cited") ?? into.querySelector("mark"); // a cell: its column may lie to the right
+    marked.scrollIntoView({ block: "center", inline: "nearest" });
   };
   await load(Math.max(0, index - 1), index + (used.length ? MOST_CHUNKS : 2), false);
 }

@@ -37,7 +37,7 @@ export async function showSource(into, source, signal) {
       if (view === "text") throw error;
       console.info("original not shown", error);
       await show("text");
-      area.prepend(el("p", { className: "muted" }, t("original_failed")));
+      if (error.code !== "not_found") area.prepend(el("p", { className: "muted" }, t("original_failed"))); // else its text says that it is gone
     }
   };
   const choose = (view) => () => {

@@ -33,8 +33,9 @@ export async function showText(into, { citation, name, evidence }, signal) {
     } catch (error) {
       if (signal.aborted) return;
       if (!error.problem) throw error;
-      fill(excerpt(citation, name, evidence), el("p", { className: "muted" }, t("panel_failed")));
-      announce(t("panel_failed"));
+      const words = t(error.code === "not_found" ? "panel_gone" : "panel_failed");
+      fill(excerpt(citation, name, evidence), el("p", { className: "muted" }, words));
+      announce(words);
     }
   };
   if (citation.start === null) fill(alone(citation.quote), el("p", { className: "muted" }, t("panel_not_in_text")));
