@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
@@ -40,6 +43,13 @@ def started(
         process.close()
 
 
+def tell_stacks(process: ForkServerProcess) -> None:
+    """Have a process that does not end write where its threads are to its standard error."""
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGUSR1)
+    time.sleep(1)
+
+
 def run(arguments: Sequence[str], environment: Mapping[str, str], *, seconds: float = 120) -> tuple[int, str, str]:
     """(exit code, what was printed, what was said on standard error) of a command.
 
@@ -58,6 +68,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str], folder: Path,
     with files[0].open("ab") as output, files[1].open("ab") as errors, Path(os.devnull).open("rb") as nothing:
         for number, file in enumerate((nothing, output, errors)):
             os.dup2(file.fileno(), number)
+    faulthandler.register(signal.SIGUSR1, file=2)
     sys.stdin = os.fdopen(0)
     os.environ.clear()
     os.environ.update(environment)

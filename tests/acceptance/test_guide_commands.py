@@ -26,7 +26,7 @@ from click.testing import CliRunner
 from rag_service.cli import main
 from rag_service.evaluation import saved
 from rag_service.store.embedded import EmbeddedServer
-from tests.acceptance.cli_process import started
+from tests.acceptance.cli_process import started, tell_stacks
 from tests.documents import ROOT, code_blocks, guides
 from tests.doubles.ollama import OllamaDouble, ollama
 from tests.serving import wait_until
@@ -170,6 +170,8 @@ class Reader:
             process.join(60)
             if process.exitcode in (0, -signal.SIGTERM):  # uvicorn ends in order, then by the signal
                 return None
+            if process.exitcode is None:
+                tell_stacks(process)
             return f"exit code {process.exitcode}: {output.read_text()}"
 
     def _ask(self) -> None:
@@ -215,7 +217,8 @@ def test_every_command_of_the_guides_runs(
         lines = [one for one in told() if reason_not_to(one.line) is None]
         assert len(lines) > 20
         wrong = {f"{one.guide}: {one.line}": reader.follow(one) for one in lines}
-    assert not {line: why for line, why in wrong.items() if why is not None}
+    found = "\n".join(f"{line}: {why}" for line, why in wrong.items() if why is not None)
+    assert not found, found
     assert (tmp_path / "comparison.svg").exists()
 
 

@@ -76,7 +76,7 @@ from llama_index.core.retrievers import (
     RouterRetriever,
     TransformRetriever,
 )
-from llama_index.core.schema import Document, IndexNode, QueryBundle, TextNode
+from llama_index.core.schema import Document, IndexNode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
@@ -84,6 +84,7 @@ from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter,
 
 from rag_service import open_service
 from rag_service.client import Service
+from rag_service.errors import InputError
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import cloned_database, make_fake_embedding
 
@@ -338,8 +339,9 @@ async def test_evaluators_that_need_a_reference_run_over_the_query_engine(servic
 
 
 def test_what_cannot_work_says_why(service: Service) -> None:
-    with pytest.raises(NotImplementedError, match="every citation can be proved"):
-        service.query_engine.synthesize(QueryBundle(QUESTION), [])
+    foreign = NodeWithScore(node=TextNode(text="The fee is 40 %."), score=1.0)
+    with pytest.raises(InputError, match="only what it has stored can be cited"):
+        service.query_engine.synthesize(QueryBundle(QUESTION), [foreign])
     with pytest.raises(ValueError, match="Streaming is not enabled"):
         CondenseQuestionChatEngine.from_defaults(service.query_engine, llm=LLM).stream_chat(QUESTION)
 
