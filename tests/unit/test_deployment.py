@@ -17,6 +17,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from rag_service import __version__
 from rag_service.cli import main
 from rag_service.settings import load_settings, setting_fields, setting_name
 
@@ -210,7 +211,7 @@ def test_a_release_has_absolute_links_and_project_urls(checkout: Path, tmp_path:
     """The package index shows the README without its repository, whose address the workflow knows."""
     for name in ("README.md", "pyproject.toml"):
         shutil.copy(checkout / name, tmp_path)
-    address, tag = "https://code.example.org/team/rag", "v0.1.0"
+    address, tag = "https://code.example.org/team/rag", f"v{__version__}"
     script = checkout / ".github" / "prepare_release.py"
     subprocess.run([sys.executable, script, address, tag], cwd=tmp_path, check=True)
     links = re.findall(r"\]\(([^)]+)\)", (tmp_path / "README.md").read_text("utf-8"))
@@ -222,4 +223,4 @@ def test_a_release_has_absolute_links_and_project_urls(checkout: Path, tmp_path:
     urls = tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))["project"]["urls"]
     assert urls["Source"] == address
     wrong = subprocess.run([sys.executable, script, address, "v9.9.9"], cwd=tmp_path, capture_output=True, check=False)
-    assert b"v0.1.0" in wrong.stderr and wrong.returncode == 1
+    assert f"v{__version__}".encode() in wrong.stderr and wrong.returncode == 1
