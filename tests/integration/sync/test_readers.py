@@ -6,6 +6,7 @@ import platform
 import socket
 import socketserver
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -249,13 +250,14 @@ def declared(use: str, options: dict[str, Any] | None = None, **more: Any) -> Re
 
 
 @pytest.fixture
-def unix_server(tmp_path: Path) -> Iterator[str]:
+def unix_server() -> Iterator[str]:
     """Stands for the database's socket; accepts everybody."""
-    path = str(tmp_path / "socket")
-    with socketserver.UnixStreamServer(path, socketserver.BaseRequestHandler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield path
-        server.shutdown()
+    with tempfile.TemporaryDirectory(prefix="rag-") as folder:  # the address may have a hundred characters
+        path = f"{folder}/socket"
+        with socketserver.UnixStreamServer(path, socketserver.BaseRequestHandler) as server:
+            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+            yield path
+            server.shutdown()
 
 
 @pytest.mark.slow
