@@ -34,7 +34,7 @@ from rag_service.store.documents.documents import DocumentInput
 if TYPE_CHECKING:
     from rag_service.ingest.bulk.bulk import BulkIngestor
 
-SAMPLE_QUESTION = "¿Qué documentos necesito para empadronarme?"
+SAMPLE_QUESTION = "What fees does a loan have?"  # the samples answer it, with proof
 
 
 async def run_quickstart(settings: Settings, *, documents: Path | None, question: str | None, serve: bool) -> None:
