@@ -173,8 +173,11 @@ async def test_it_works_in_an_ingestion_pipeline_and_in_code_that_is_not_async(p
 
 async def test_loading_opens_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[object] = []
+    connect, others = socket.socket.connect, set(threading.enumerate()) - {threading.current_thread()}
 
-    def refuse(self: socket.socket, address: object) -> None:
+    def refuse(self: socket.socket, address: Any) -> None:
+        if threading.current_thread() in others:  # of earlier tests, such as one that watches a model's server
+            return connect(self, address)
         opened.append(address)
         raise OSError("no network in this test")
 
