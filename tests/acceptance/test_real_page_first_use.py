@@ -55,6 +55,9 @@ def test_a_conversation_can_be_exported_after_a_reload(enter: SignIn, real_servi
     one.page.wait_for_selector(".turn .why")
     one.page.click("#export-conversation")
     one.page.wait_for_selector(".dialog button[type=submit]")
+    with one.page.expect_download() as saving:
+        one.page.click(".dialog button[type=submit]")
+    assert "25 days" in saving.value.path().read_text(encoding="utf-8")
 
 
 def test_a_citation_of_a_deleted_document_says_that_it_is_deleted(enter: SignIn, real_service: RealService) -> None:
@@ -102,3 +105,4 @@ def test_on_a_phone_a_question_that_waits_for_its_file_says_so(enter: SignIn, re
     one.page.press("#question", "Enter")
     one.page.locator("#question-hint .keys", has_text="as soon as it is ready").wait_for(state="visible")
     one.page.wait_for_selector(".turn .why")
+    assert "harbour.md" in one.page.locator(".turn").last.inner_text()

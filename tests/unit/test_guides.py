@@ -73,7 +73,7 @@ def test_every_python_example_is_one_that_a_test_runs() -> None:
 
 @pytest.mark.parametrize("block", [block for _, block in blocks("json")])
 def test_every_json_example_is_json(block: str) -> None:
-    json.loads(block)
+    assert json.loads(block)
 
 
 @pytest.mark.parametrize(("guide", "block"), blocks("yaml"), ids=lambda value: getattr(value, "name", ""))

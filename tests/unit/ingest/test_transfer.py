@@ -230,6 +230,8 @@ def test_without_a_folder_of_its_own_temporary_files_are_where_the_system_has_th
     (tmp_path / "file").write_text("")  # as root, nothing else cannot be written
     with open_unnamed(tmp_path / "file" / "folder") as file:
         file.write(b"x")
+        file.seek(0)
+        assert file.read() == b"x"
 
 
 def test_another_version_is_told() -> None:
