@@ -17,8 +17,7 @@ export class Listing {
    */
   constructor({ label, load, row, empty, onSelect = null }) {
     this._onSelect = onSelect;
-    this._ticks = []; // {item, box} of the slice in sight
-    this._shown = []; // the ids of its items
+    this._rows = []; // {item, told, element, box} of the slice in sight; no box where rows cannot be ticked
     this._load = load;
     this._row = row;
     this._empty = empty;
@@ -70,11 +69,10 @@ export class Listing {
   }
 
   _fill(items, total, offset) {
-    const ticked = new Set(this._selected().map(({ id }) => id)); // a list that is fetched anew keeps its ticks
-    this._ticks = [];
     const refocus = this._keepFocus();
-    this._list.replaceChildren(...items.map((item) => this._ticked(item, this._row(item), ticked.has(item.id))));
-    this._shown = items.map(({ id }) => id);
+    const ticked = new Set(this._selected().map(({ id }) => id));
+    this._rows = items.map((item) => this._rowOf(item, ticked.has(item.id)));
+    this._list.replaceChildren(...this._rows.map(({ element }) => element));
     refocus();
     this._onSelect?.(this._selected());
     this._messages.replaceChildren(...(total ? [] : [el("p", { className: "muted nothing" }, typeof this._empty === "function" ? this._empty() : this._empty)]));
@@ -89,26 +87,30 @@ export class Listing {
 
   /** A list that is fetched anew keeps the focus: where it was in its row, by the row's item. */
   _keepFocus() {
-    const rows = [...this._list.children];
-    const at = rows.findIndex((row) => row.contains(document.activeElement));
-    if (at < 0) return () => {};
-    const id = this._shown[at];
-    const place = focusable(rows[at]).indexOf(document.activeElement);
-    return () => focusable(this._list.children[this._shown.indexOf(id)])[place]?.focus({ preventScroll: true });
+    const row = this._rows.find(({ element }) => element.contains(document.activeElement));
+    if (!row) return () => {};
+    const place = focusable(row.element).indexOf(document.activeElement);
+    return () => focusable(this._rows.find(({ item }) => item.id === row.item.id)?.element)[place]?.focus({ preventScroll: true });
   }
 
-  _ticked(item, element, checked) {
-    if (!this._onSelect) return element;
+  /** The row in sight if nothing in it has changed: an open panel leads back to its button. Else a new one, which keeps its tick. */
+  _rowOf(item, checked) {
+    const element = this._row(item);
+    const told = JSON.stringify(item) + element.outerHTML;
+    const same = this._rows.find((row) => row.item.id === item.id && row.told === told);
+    return same ?? { item, told, element, box: this._onSelect && this._boxOf(element, checked) };
+  }
+
+  _boxOf(element, checked) {
     const name = element.querySelector(".row-title bdi")?.textContent ?? "";
     const box = el("input", { type: "checkbox", checked, "aria-label": t("select_named", { name }), onchange: () => this._tell() });
-    this._ticks.push({ item, box });
     element.prepend(box);
-    return element;
+    return box;
   }
 
   /** Tick all in sight, or none. */
   tickAll(isTicked) {
-    for (const { box } of this._ticks) box.checked = isTicked;
+    for (const { box } of this._rows) box.checked = isTicked;
     this._tell();
   }
 
@@ -117,7 +119,7 @@ export class Listing {
   }
 
   _selected() {
-    return this._ticks.filter(({ box }) => box.checked).map(({ item }) => item);
+    return this._rows.filter(({ box }) => box?.checked).map(({ item }) => item);
   }
 
   _again() {
