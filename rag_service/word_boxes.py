@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
+
 from rag_service.domain import Box, Location, Span
 
 _WORD = struct.Struct("<IHHHHH")
@@ -56,7 +58,7 @@ def cut(span: Span, start: int, end: int) -> Span:
         for at, (begin, length, *_) in enumerate(_WORD.iter_unpack(packed))
         if begin < last and begin + length > first
     ]
-    return replace(span, words=base64.b64encode(b"".join(kept)).decode())
+    return msgspec.structs.replace(span, words=base64.b64encode(b"".join(kept)).decode())
 
 
 def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) -> Location:

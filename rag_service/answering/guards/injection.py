@@ -19,6 +19,8 @@ import unicodedata
 from dataclasses import replace
 from functools import lru_cache
 
+import msgspec
+
 from rag_service.domain import Hit, Span
 from rag_service.language.languages import languages_of
 from rag_service.language.sentences import split_sentences
@@ -165,4 +167,4 @@ def _without_headings(span: Span) -> Span:
     location = span.location
     headings = tuple("" if find_injections(heading) else heading for heading in location.headings)
     sheet = "" if location.sheet and find_injections(location.sheet) else location.sheet
-    return replace(span, location=replace(location, headings=headings, sheet=sheet))
+    return msgspec.structs.replace(span, location=replace(location, headings=headings, sheet=sheet))

@@ -109,7 +109,7 @@ class TextBuilder:
         for span in document.spans:
             here = span.location
             inside = replace(here, part=f"{part} > {here.part}" if here.part else part)
-            self._spans.append(replace(span, start=start + span.start, end=start + span.end, location=inside))
+            self._spans.append(Span(start=start + span.start, end=start + span.end, location=inside, words=span.words))
         self.check_size(self._length)
         for warning in document.warnings:
             self.warn(f"{part}: {warning}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rag_service.domain import READER_WARNINGS, Chunk, DocumentRef, read_spans
+from rag_service.domain import READER_WARNINGS, Chunk, DocumentRef, read_spans_json
 from rag_service.store.database import BigIntegers, Connection
 
 # What LlamaIndex stores of a node besides its metadata.
@@ -18,7 +18,7 @@ async def read_chunk_rows(connection: Connection, chunk_ids: Sequence[int]) -> l
     """Chunks by id with the documents they belong to, for `to_chunks`; expired ones are left out."""
     cursor = await connection.execute(
         """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,
-                  c.spans, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,
+                  c.spans::text, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,
                   d.content_hash, d.updated_at, d.language, d.dated,
                   EXISTS (SELECT FROM tables t WHERE t.document_id = d.id), d.fields,
                   d.metadata - %s::text[], c.metadata_ - %s::text[]
@@ -55,7 +55,7 @@ def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
         )  # fmt: skip
         chunks[number] = Chunk(
             id=node_id, document=document, index=index, text=text, start=start, end=end,
-            spans=read_spans(spans), type=chunk_type, metadata=fields or {},
+            spans=read_spans_json(spans or "[]"), type=chunk_type, metadata=fields or {},
             extra={**(of_document or {}), **(of_node or {})},
         )  # fmt: skip
     return chunks
