@@ -65,8 +65,7 @@ Box = tuple[int, int, int, int]  # left, top, right, bottom in thousandths of th
 MAIL_HEADER = "header"  # the part of a mail that says who wrote to whom, when and about what
 
 
-@dataclass(frozen=True, kw_only=True)
-class Location:
+class Location(msgspec.Struct, frozen=True, kw_only=True):
     """A place in the original document that a person can open. Numbers are 1-based.
 
     Fields that do not apply to the format are None or empty: a PDF has pages, a workbook
@@ -87,8 +86,10 @@ class Location:
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Characters [start, end) of a text and where they stand in the original; read straight from JSON, as each search
-    reads hundreds."""
+    """Characters [start, end) of a text and where they stand in the original.
+
+    A structure of msgspec, as `Location`: each search reads hundreds from JSON.
+    """
 
     start: int
     end: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
@@ -71,7 +70,9 @@ def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) 
     ]
     # Of scans that were read before words had places, each line is a span with its box.
     boxes = (box for span in here for box in (*span.location.boxes, *_boxes_of(span, start, end)))
-    return replace(location, boxes=tuple(dict.fromkeys(boxes)))  # a column's name belongs to several rows
+    return msgspec.structs.replace(
+        location, boxes=tuple(dict.fromkeys(boxes))
+    )  # a column's name belongs to several rows
 
 
 def _boxes_of(span: Span, start: int, end: int) -> list[Box]:

@@ -7,7 +7,8 @@ statement but those numbers, which the reader of the file counted, is a quote wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+import msgspec
 
 from rag_service.answering.guards.injection import find_injections, neutralise_metadata, without_injections
 from rag_service.domain import Hit, Location, Span
@@ -192,7 +193,7 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
     by_sheet: dict[str | None, Span] = {}
     for span in spans:
         first = by_sheet.setdefault(span.location.sheet, span)
-        by_sheet[span.location.sheet] = replace(first, end=max(first.end, span.end))
+        by_sheet[span.location.sheet] = msgspec.structs.replace(first, end=max(first.end, span.end))
     return list(by_sheet.values())
 
 

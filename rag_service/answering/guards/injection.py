@@ -167,4 +167,4 @@ def _without_headings(span: Span) -> Span:
     location = span.location
     headings = tuple("" if find_injections(heading) else heading for heading in location.headings)
     sheet = "" if location.sheet and find_injections(location.sheet) else location.sheet
-    return msgspec.structs.replace(span, location=replace(location, headings=headings, sheet=sheet))
+    return msgspec.structs.replace(span, location=msgspec.structs.replace(location, headings=headings, sheet=sheet))

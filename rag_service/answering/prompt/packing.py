@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import msgspec
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.guards.injection import without_injections
@@ -250,7 +251,9 @@ def _only_at(place: Place, hit: Hit) -> Hit:
     if place.kind in ("cell", "row"):  # the names of the columns stand between the cells
         rows = {(span.location.sheet, span.location.row) for span in spans}
         whole = [span for span in chunk.spans if (span.location.sheet, span.location.row) in rows]
-        spans = [replace(whole[0], end=max(span.end for span in whole))] if len(rows) == 1 else whole
+        if len(rows) == 1:
+            whole = [msgspec.structs.replace(whole[0], end=max(span.end for span in whole))]
+        spans = whole
     kept = ["\n"] * len(chunk.text)
     for span in spans:
         start, end = max(0, span.start - chunk.start), max(0, span.end - chunk.start)

@@ -14,8 +14,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+
+import msgspec
 
 from rag_service.answering.proof.analysis import WORD, Analysis, Token, analyse, classify, is_negation
 from rag_service.answering.proof.lexicon import fold_word, load_lexicon
@@ -332,4 +334,4 @@ def _merge(places: Sequence[Location]) -> Location:
     rows = [int(r) for (_, top, _, bottom), row in corners for r in ((row,) if row else (top, bottom or top))]
     corner, opposite = (f"{column_letters(f(columns))}{f(rows)}" for f in (min, max))
     cell = corner if corner == opposite else f"{corner}:{opposite}"
-    return replace(first, cell=cell, row=min(rows) if first.row is not None else None)
+    return msgspec.structs.replace(first, cell=cell, row=min(rows) if first.row is not None else None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+
+import msgspec
 
 from rag_service.domain import Location
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
@@ -90,7 +91,9 @@ class BlockWriter:
         """Cells are named as in a spreadsheet, as Word's own formulas do."""
 
         def place(row: int, cell: str | None) -> Location:
-            return replace(self._place(paragraph=self._paragraph or None, row=row, part=part), cell=cell)
+            return msgspec.structs.replace(
+                self._place(paragraph=self._paragraph or None, row=row, part=part), cell=cell
+            )
 
         return place
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from rag_service.domain import Location, ParsedDocument, Span
 from rag_service.errors import NoTextError, TooLargeError
@@ -108,7 +109,7 @@ class TextBuilder:
         self._parts.append(document.text)
         for span in document.spans:
             here = span.location
-            inside = replace(here, part=f"{part} > {here.part}" if here.part else part)
+            inside = msgspec.structs.replace(here, part=f"{part} > {here.part}" if here.part else part)
             self._spans.append(Span(start=start + span.start, end=start + span.end, location=inside, words=span.words))
         self.check_size(self._length)
         for warning in document.warnings:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
 import pypdfium2
 from pypdfium2 import raw as pdfium
 
@@ -294,7 +294,7 @@ def write_pages(builder: TextBuilder, pages: Sequence[Sequence[PageLine]], remar
         _write_lines(builder, lines[done:], place, vocabulary)
         for count, (part, text) in enumerate(remarks[number - 1]):
             builder.write("\n" if count else "\n\n" if len(builder) else "")
-            builder.write(text, replace(place, part=part))
+            builder.write(text, msgspec.structs.replace(place, part=part))
     for text, page in running.items():
         builder.write("\n\n")
         builder.write(text, _place(page + 1, path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from rag_service.answering.proof.claims import find_marks, strip_marks
@@ -291,7 +292,7 @@ def test_a_copied_line_is_placed_as_a_whole_when_only_one_of_its_cells_holds_a_n
 def test_of_a_cell_merged_downwards_only_the_row_of_the_quote_counts() -> None:
     row = row_hit(["Department: Sales", "Employee: Joan Pla", "Pay: 27850.50 €"], 4)
     first, *others = row.chunk.spans
-    merged = Span(start=first.start, end=first.end, location=replace(first.location, cell="A3:A5"))
+    merged = Span(start=first.start, end=first.end, location=msgspec.structs.replace(first.location, cell="A3:A5"))
     hit = replace(row, chunk=replace(row.chunk, spans=(merged, *others)))
     (citation,) = verify_answer("Department: Sales | Employee: Joan Pla | Pay: 27850.50 € [C1]", [hit]).citations
     assert citation.location == Location(sheet="Stocks", cell="A4:C4", row=4)
