@@ -47,6 +47,7 @@ class Edition:
         return len(few) > (len(few) != len(many)) and all(any(word & one for one in many) for word in few)
 
 
+@lru_cache(maxsize=4_000)  # each search finds twenty documents, and often the same
 def read_edition(file_name: str | None, title: str) -> Edition:
     """What a file name tells, and the title where the name has no year or no number."""
     name = fold(title if file_name is None else file_name.rpartition(".")[0] or file_name).replace("_", " ")

@@ -111,10 +111,10 @@ def read_figure_question(text: str, language: str, synonyms: Synonyms) -> Figure
     )
     for name in _OTHER_OPERATIONS:  # to be found in the row's name: "weighted average"
         for phrase in data.tables.phrases[name]:
-            wanted.update(_places(found, words(phrase)))
+            wanted.update(_places(found, _phrase(phrase)))
     whether = _whether(found, figures)
-    counts = any(_places(found, words(phrase)) for phrase in data.tables.phrases["count"])
-    asks = counts or any(_places(found, words(phrase)) for phrase in data.tables.phrases["amount"])
+    counts = any(_places(found, _phrase(phrase)) for phrase in data.tables.phrases["count"])
+    asks = counts or any(_places(found, _phrase(phrase)) for phrase in data.tables.phrases["amount"])
     if not (named or (wanted and (years or asks))):
         return None  # plain questions pay no statement
     return FigureQuestion(
@@ -135,7 +135,7 @@ def read_figure_question(text: str, language: str, synonyms: Synonyms) -> Figure
 
 def _whether(found: Sequence[str], figures: FigureWords) -> str:
     for name, phrases in (("loss", figures.loss), ("profit", figures.profit)):
-        if any(_places(found, words(phrase)) for phrase in phrases):
+        if any(_places(found, _phrase(phrase)) for phrase in phrases):
             return name
     if found[0] in figures.asks_whether:
         if any(word in figures.rise for word in found):
@@ -152,7 +152,7 @@ def _named(found: Sequence[str], language: str, synonyms: Synonyms) -> Iterator[
     read = read_words(found, language)
     hits = [(places, group) for _, places, group in sorted(_expressions_in(read, synonyms), key=itemgetter(0))]
     income = _group_of_income(synonyms) or ()
-    phrases = (_places(found, words(phrase)) for phrase in (*data.loss, *data.profit))
+    phrases = (_places(found, _phrase(phrase)) for phrase in (*data.loss, *data.profit))
     hits += [(places, income) for places in phrases if places and income]
     for places in sorted(dict(hits), key=lambda one: -len(one)):
         if not taken & set(places):
@@ -166,6 +166,7 @@ def _groups(synonyms: Synonyms) -> tuple[Group, ...]:
     return tuple(tuple(tuple(words(expression)) for expression in group) for group in synonyms)
 
 
+@lru_cache(maxsize=8)
 def _group_of_income(synonyms: Synonyms) -> tuple[tuple[str, ...], ...] | None:
     """The group of the net income: the one that holds a phrase for losses."""
     phrases = {tuple(words(phrase)) for data in languages_of(None) for phrase in data.tables.figures.loss}
@@ -191,10 +192,15 @@ def label_words(text: str) -> tuple[Word, ...]:
     return tuple(column_word(word) for word in words(text) if word not in small)
 
 
-def _places(found: Sequence[str], expression: Sequence[str]) -> tuple[int, ...]:
+@lru_cache(maxsize=2_000)  # those of the language data are looked for in each question
+def _phrase(phrase: str) -> tuple[str, ...]:
+    return tuple(words(phrase))
+
+
+def _places(found: Sequence[str], expression: tuple[str, ...]) -> tuple[int, ...]:
     size = len(expression)
     for start in range(len(found) - size + 1):
-        if tuple(found[start : start + size]) == tuple(expression):
+        if tuple(found[start : start + size]) == expression:
             return tuple(range(start, start + size))
     return ()
 
