@@ -105,10 +105,11 @@ def answer(documents: Path, questions: int, connections: int, processes: int, se
 @click.option("--users", type=click.IntRange(1), default=200, show_default=True)
 @click.option("--seconds", type=click.FloatRange(1), default=180.0, show_default=True)
 @click.option("--think", type=click.FloatRange(0.1), default=20.0, show_default=True, help="Mean, between requests.")
+@click.option("--processes", type=click.IntRange(2), default=2, show_default=True, help="Half write, half quote.")
 @_JSON
-def load(documents: Path, users: int, seconds: float, think: float, as_json: bool) -> None:
+def load(documents: Path, users: int, seconds: float, think: float, processes: int, as_json: bool) -> None:
     """Many users at once: searches, quoted answers, streams, uploads."""
-    options = LoadOptions(users=users, seconds=seconds, think=think)
+    options = LoadOptions(users=users, seconds=seconds, think=think, processes=processes)
 
     async def run() -> list[Row]:
         async with open_ingest_bench(read_quiet_settings()) as bench:

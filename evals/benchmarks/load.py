@@ -1,6 +1,6 @@
-"""Many users at once, who read between their questions, against two processes of the application.
+"""Many users at once, who read between their questions, against several processes of the application.
 
-One process writes with a chat model, the double of `model_double`, and takes uploads; the other quotes. Both search the
+Half of them write with a chat model, the double of `model_double`, and take uploads; the others quote. All search the
 same database. Each user goes on after the time it thinks. What is printed is what the users saw, and what the processes
 took meanwhile.
 """
@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,7 @@ class LoadOptions:
     users: int = 200
     seconds: float = 180.0
     think: float = 20.0  # mean seconds between a user's reply and the next request
+    processes: int = 2  # of the application; an even number
 
 
 @dataclass(kw_only=True)
@@ -70,30 +72,31 @@ async def measure_load(bench: IngestBench, folder: Path, options: LoadOptions) -
     async with AsyncExitStack() as stack:
         double = await stack.enter_async_context(running_double())
         written = serve_settings(bench, double.url, cached=0) | {"rate_limit_per_minute": 0}
-        quoting = {name: value for name, value in written.items() if name not in ("ollama_url", "model_name")}
+        quoted = {name: value for name, value in written.items() if name not in ("ollama_url", "model_name")}
+        quoted |= {"chat_provider": "extractive"}
         services = {
-            "written": await stack.enter_async_context(served(written)),
-            "quoted": await stack.enter_async_context(served(quoting | {"chat_provider": "extractive"})),
+            name: [await stack.enter_async_context(served(settings)) for _ in range(options.processes // 2)]
+            for name, settings in (("written", written), ("quoted", quoted))
         }
         seen = await _apply(services, questions, options, bench.database.owner_conninfo)
     return [*_rows_of_requests(seen, options), *_rows_of_processes(seen)]
 
 
 async def _apply(
-    services: Mapping[str, Service], questions: Sequence[str], options: LoadOptions, conninfo: str
+    services: Mapping[str, Sequence[Service]], questions: Sequence[str], options: LoadOptions, conninfo: str
 ) -> Seen:
     seen = Seen()
     end = time.perf_counter() + options.seconds
     async with asyncio.TaskGroup() as tasks:
         for number in range(options.users):
             tasks.create_task(_use(random.Random(_SEED + number), services, questions, options, end, seen))  # noqa: S311
-        tasks.create_task(_watch(list(services.values()), conninfo, end, seen))
+        tasks.create_task(_watch(list(chain(*services.values())), conninfo, end, seen))
     return seen
 
 
 async def _use(
     chance: random.Random,
-    services: Mapping[str, Service],
+    services: Mapping[str, Sequence[Service]],
     questions: Sequence[str],
     options: LoadOptions,
     end: float,
@@ -107,7 +110,9 @@ async def _use(
         question = chance.choice(questions)
         body = {"text": f"{question}. {chance.random()}"} if name == "upload" else {"query": question}
         began = time.perf_counter()
-        async with Client(services[to].port) as client:  # the server closes connections that are idle for seconds
+        async with Client(
+            chance.choice(services[to]).port
+        ) as client:  # the server closes connections that are idle for seconds
             status = await client.status(_PATHS[name], body)
         seen.note(name, status, (time.perf_counter() - began) * 1000)
         await asyncio.sleep(chance.expovariate(1 / options.think))
