@@ -22,12 +22,18 @@ test-all: test slow
 
 setup: $(VENV)/.dev
 
+# The scripts of the page are checked by Deno, which carries a linter and TypeScript's checker (`tsc --checkJs`) in one wheel.
+DENO = DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
+SCRIPTS = --quiet --config tests/javascript/deno.json rag_service/web/static/*.js
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(DENO) lint $(SCRIPTS)
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+	$(DENO) check $(SCRIPTS)
 
 # Each worker takes its half of the files from start to end, so that services are opened once, and steals at the end.
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
