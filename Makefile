@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11+, pip and make:
 #   make run    set up, ingest the sample documents, print a cited answer, serve page and API
-#   make test   set up, lint, check types, run the fast tests
+#   make test   set up, lint, check types (Python and the scripts of the page), run the fast tests
 # `make test-all` also runs the slow tests, and `make docs` builds the documentation site in .site.
 PYTHON ?= python3
 VENV ?= .venv
