@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11+, pip and make:
 #   make run    set up, ingest the sample documents, print a cited answer, serve page and API
-#   make test   set up, lint, check types, run the fast tests
+#   make test   set up, lint, check types (Python and the scripts of the page), run the fast tests
 # `make test-all` also runs the slow tests, and `make docs` builds the documentation site in .site.
 PYTHON ?= python3
 VENV ?= .venv
@@ -22,12 +22,18 @@ test-all: test slow
 
 setup: $(VENV)/.dev
 
+# The scripts of the page are checked by Deno, which carries a linter and TypeScript's checker (`tsc --checkJs`) in one wheel.
+DENO = DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
+SCRIPTS = --quiet --config tests/javascript/deno.json rag_service/web/static/*.js
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(DENO) lint $(SCRIPTS)
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+	$(DENO) check $(SCRIPTS)
 
 # Each worker takes its half of the files from start to end, so that services are opened once, and steals at the end.
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

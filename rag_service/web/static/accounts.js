@@ -23,13 +23,13 @@ export function startAccounts({ dialog, tell, tryIt, leave }) {
   const outcome = takeOutcome();
   let invitation = password && takeInvitation();
 
-  const usual = ["sign-in-title", "sign-in-lead", "password-send"].map((id) => [byId(id), byId(id)?.textContent]);
+  const usual = ["sign-in-title", "sign-in-lead", "password-send"].map(byId).map((element) => ({ element, words: element?.textContent }));
 
   /** With an invitation, for a new password alone. The name stays in the form: password managers keep it. */
   function chooseForm() {
     if (!password) return;
     const invited = invitation && [t("choose_password"), invitation.name && t("choose_password_for", { name: invitation.name }), t("choose_password_save")];
-    for (const [i, [element, words]] of usual.entries()) element.textContent = invited ? invited[i] : words;
+    for (const [i, { element, words }] of usual.entries()) element.textContent = invited ? invited[i] : words;
     for (const id of ["sign-in-key", "sign-in-help"]) byId(id).hidden = Boolean(invitation);
     byId("name-field").hidden = Boolean(invitation && !invitation.name);
     name.readOnly = Boolean(invitation);

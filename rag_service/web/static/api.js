@@ -30,6 +30,7 @@ export function readProblem(status, text) {
   return new ApiError({ code, status, detail: `HTTP ${status}` });
 }
 
+/** @param {string} url @param {RequestInit} options */
 async function call(url, { headers, ...options } = {}) {
   let response;
   try {
@@ -106,12 +107,21 @@ export const whoAmI = () => userOf(() => read("/users/me"));
 /**
  * The events of an answer from documents, kept; as `answerEvents`.
  *
- * @param conversation {messages, conversationId} @param filters {corpusIds, documentIds, tags}; null: all documents
+ * @param {string} query
+ * @param {Conversation} conversation
+ * @param {Filters | null} filters null: all documents
+ * @param {AbortSignal} signal
  */
 export const ask = (query, conversation, filters, signal) =>
   answerEvents("/query/answer/stream", { query, keep: true, ...conversation, ...filters }, signal);
 
-/** The events of an agent's answer; as `answerEvents`. @param conversation {messages, conversationId} */
+/**
+ * The events of an agent's answer; as `answerEvents`.
+ *
+ * @param {string} agentId
+ * @param {Conversation} conversation
+ * @param {AbortSignal} signal
+ */
 export const chat = (agentId, conversation, signal) =>
   answerEvents(`/agents/${encodeURIComponent(agentId)}/chat`, { ...conversation, stream: true }, signal);
 

@@ -54,7 +54,7 @@ export class Asking {
 
   _listen() {
     byId("examples").addEventListener("click", ({ target }) => {
-      const example = target.closest(".example");
+      const example = /** @type {Element} */ (target).closest(".example");
       if (!example) return;
       this._composer.focus();
       this._askIfFree(example.textContent.trim());

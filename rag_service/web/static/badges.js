@@ -8,9 +8,8 @@ import { attachTooltip } from "./tooltip.js";
 
 /**
  * @param citation as the API sends it; {mark, status: "checking" | "pending"} when it has sent none
- * @param {string | null} name file name of its document
- * @param {string | null} language of its document
- * @param isNamed false: the badge before is of the same document, and the place says enough
+ * @param {{name: string | null, language: string | null, isNamed: boolean}} document its file name and language;
+ *   isNamed false: the badge before is of the same document, and the place says enough
  * @param open called with the badge when it is activated
  */
 export function makeBadge(citation, { name, language, isNamed }, open) {

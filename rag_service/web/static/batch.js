@@ -8,7 +8,7 @@ import { t } from "./i18n.js";
 import { errorNotice } from "./notice.js";
 
 /** Ask, and delete. Returns what to say of it; undefined when it was cancelled. */
-export async function deleteAll(documents) {
+export function deleteAll(documents) {
   const count = documents.length;
   return confirmDialog({
     title: t("delete_selected", { count }),
@@ -19,7 +19,7 @@ export async function deleteAll(documents) {
 }
 
 /** Ask where to, and move. @param corpora that may be written to @returns as `deleteAll` */
-export async function moveAll(documents, corpora) {
+export function moveAll(documents, corpora) {
   const options = corpora.map((corpus, place) => [String(place), titleOf(corpus)]);
   return formDialog({
     title: t("move_selected", { count: documents.length }),

@@ -1,6 +1,6 @@
 // The question box: what is typed is kept, its length is told, and the last question can be recalled.
 
-import { announce, byId } from "./dom.js";
+import { announce, byId, isWithin } from "./dom.js";
 import { readDraft, saveDraft } from "./history.js";
 import { t } from "./i18n.js";
 
@@ -22,7 +22,7 @@ export class Composer {
     this._box.addEventListener("keydown", (event) => this._press(event, last));
     this._stop.addEventListener("click", stop);
     document.addEventListener("keydown", (event) => {
-      const isTyping = event.target.closest?.("input, textarea, select, dialog:modal");
+      const isTyping = isWithin(event.target, "input, textarea, select, dialog:modal");
       if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && this._box.checkVisibility()) {
         event.preventDefault();
         this.focus();
@@ -67,7 +67,7 @@ export class Composer {
   }
 
   showRunning(isRunning) {
-    const hadFocus = [this._send, this._stop].includes(document.activeElement);
+    const hadFocus = [this._send, this._stop].some((one) => one === document.activeElement);
     this._send.hidden = isRunning;
     this._stop.hidden = !isRunning;
     if (hadFocus) (isRunning ? this._stop : this._box).focus();
@@ -76,7 +76,7 @@ export class Composer {
   /** Say for a while why nothing happens. */
   flash(words) {
     announce(words);
-    const note = document.querySelector("#question-hint .keys");
+    const note = /** @type {HTMLElement} */ (document.querySelector("#question-hint .keys"));
     note.dataset.usual ??= note.textContent;
     note.textContent = words;
     note.classList.add("is-told"); // on a phone, where the usual words are not shown, too

@@ -9,7 +9,7 @@ export async function copyText(text) {
     return true;
   } catch {
     const area = el("textarea", { className: "sr-only", value: text });
-    const focused = document.activeElement;
+    const focused = /** @type {HTMLElement} */ (document.activeElement);
     (document.querySelector("dialog:modal") ?? document.body).append(area); // below a modal nothing can be selected
     area.select();
     const copied = document.execCommand("copy");

@@ -79,7 +79,7 @@ export const confirmDialog = ({ title, text, action, act }) =>
 
 /** Something to read (and copy) before going on. */
 export const showDialog = ({ title, text = null, content }) =>
-  formDialog({ title, text, content, action: t("done"), isChoice: false, save: async () => true });
+  formDialog({ title, text, content, action: t("done"), isChoice: false, save: () => true });
 
 /** The API names the fields at fault; what no field shows is told above them. */
 function showFaults(error, fields, messages) {

@@ -16,7 +16,7 @@ const LEAD = 40; // of them, before the words that were looked for
 /**
  * Fill an element.
  *
- * @param document {id, name, contentHash, location?}; with a location, it opens there
+ * @param {Shown} document with a location, it opens there
  * @param signal aborted when something else takes the place
  */
 export async function showDocument(into, document, signal) {
@@ -42,7 +42,7 @@ async function find(results, { id, query }, show) {
     const { passages } = await change("POST", "/query", { query, documentIds: [id], topK: FOUND, similarityThreshold: 0 });
     const words = t("document_found", { count: passages.length });
     const hits = passages.map((one) => ({ ...one, at: one.text.toLowerCase().indexOf(query.toLowerCase()) }));
-    hits.sort((one, other) => (one.at < 0) - (other.at < 0)); // first those that hold the words as they were typed
+    hits.sort((one, other) => Number(one.at < 0) - Number(other.at < 0)); // first those that hold the words as they were typed
     results.replaceChildren(el("p", { className: "muted" }, words), el("ol", { className: "found" }, ...hits.map((one) => el("li", {}, hit(one, query.length, show)))));
     announce(words);
   } catch (error) {

@@ -10,7 +10,7 @@ import { lifetimeField, toSeconds } from "./lifetime.js";
 import { chip, day, Listing, makeRow, moment } from "./listing.js";
 import { trying } from "./notice.js";
 import { extensionOf, iconOf } from "./places.js";
-import { pathOf, readable } from "./folders.js";
+import { readable } from "./folders.js";
 import { mayGoWell, ownReason } from "./refusal.js";
 import { scopeTo } from "./scope.js";
 import { addFiles, statusWords } from "./upload.js";
@@ -28,7 +28,7 @@ let refreshing = 0;
 const listing = new Listing({
   label: t("documents_list"),
   empty: () => isChosen() ? t("documents_not_found") : t(corpora.length > 1 && isWritable(user, corpus) ? "documents_none_own" : "documents_none"),
-  load: async (slice, signal) =>
+  load: (slice, signal) =>
     corpus.id === null ? { items: [], total: 0 } : read(`/corpora/${corpus.id}/documents`, { ...slice, ...choice() }, signal),
   row,
   onSelect: showSelection,
@@ -139,10 +139,10 @@ export async function take(files) {
   }
   const taken = readable(files, byId("files").accept);
   if (taken.length < files.length) announce(t("upload_left_out", { count: files.length - taken.length }));
-  send(taken, {});
+  send(taken);
 }
 
-function send(files, { name, path, ttlSeconds }) {
+function send(files, { name = null, path = null, ttlSeconds = null } = {}) {
   const target = corpus; // another may be chosen meanwhile
   addFiles(files, { name, path, ttlSeconds, corpus: () => idOf(target), ended: refreshSoon });
 }
@@ -223,7 +223,7 @@ const retry = (document) =>
 function replace(document, name) {
   const extension = extensionOf(name);
   const picker = el("input", { type: "file", accept: extension ? `.${extension}` : "" });
-  const left = document.expiresAt ? Math.round((new Date(document.expiresAt) - Date.now()) / 1000) : null;
+  const left = document.expiresAt ? Math.round((Date.parse(document.expiresAt) - Date.now()) / 1000) : null;
   picker.addEventListener("change", () => {
     const path = document.name.includes("/") ? document.name : null;
     send([...picker.files], { name, path, ttlSeconds: left === null ? null : Math.max(1, left) });

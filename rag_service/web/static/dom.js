@@ -2,7 +2,14 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element. Known properties are set, `class`, `data-…` and `aria-…` become attributes, `on…` listeners. */
+/**
+ * An element. Known properties are set, `class`, `data-…` and `aria-…` become attributes, `on…` listeners.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, any>} properties
+ * @param {(Node | string | null | undefined)[]} children
+ */
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -34,7 +41,15 @@ export function announce(text) {
   document.getElementById("status").textContent = text;
 }
 
-export const byId = (id) => document.getElementById(id);
+/**
+ * @template {string} Id
+ * @param {Id} id
+ * @returns {Id extends keyof PageElements ? PageElements[Id] : HTMLElement}
+ */
+export const byId = (id) => /** @type {any} */ (document.getElementById(id));
+
+/** Whether what an event came from is, or lies in, an element that a selector names. */
+export const isWithin = (target, selector) => target instanceof Element && target.closest(selector) !== null;
 
 /** Give an element the focus where what had it is gone. */
 export function catchFocus(element) {

@@ -7,6 +7,7 @@ import { t } from "./i18n.js";
  * Show the box in place of the heading, until it is sent or left.
  *
  * @param heading of the question @param send called with the new words; returns whether they are taken
+ * @returns {Promise<void>}
  */
 export function editQuestion(heading, question, send) {
   const box = el("textarea", { value: question, rows: 1, maxLength: byId("question").dataset.max, "aria-label": t("edit_question") });

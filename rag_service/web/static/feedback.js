@@ -10,7 +10,7 @@ let count = 0;
 export class FeedbackBar {
   /**
    * @param answerId of the answer
-   * @param given {thumbs, comment} of before, or null
+   * @param {{thumbs: string, comment: string} | null} given before
    * @param onChange called with what is given now
    * @param citation its place among those of the answer; null: the whole answer
    */
@@ -73,7 +73,7 @@ export class FeedbackBar {
   }
 
   _show() {
-    for (const [thumbs, button] of [["up", this._up], ["down", this._down]]) {
+    for (const [thumbs, button] of Object.entries({ up: this._up, down: this._down })) {
       button.setAttribute("aria-pressed", String(this._given?.thumbs === thumbs));
     }
     this.more.replaceChildren(...(this._given ? [this._summary()] : []));

@@ -1,12 +1,20 @@
 // The words of the page. They come inside the page, so that an error can be told when the server is gone.
 
-const strings = JSON.parse(document.getElementById("strings").content.textContent);
+import { byId } from "./dom.js";
+
+const strings = JSON.parse(byId("strings").content.textContent);
 export const language = document.documentElement.lang;
 /** How numbers and dates are written: as the reader's own country does, where its language is that of the page. */
 export const locale = navigator.languages.find((one) => one.split("-")[0] === language) ?? language;
 const plural = new Intl.PluralRules(language);
 
-/** The words for `key`; `{name}` is filled from `values`. A `count` chooses between `key_one` and `key_other`. */
+/**
+ * The words for `key`; `{name}` is filled from `values`. A `count` chooses between `key_one` and `key_other`.
+ *
+ * @param {string} key
+ * @param {Record<string, any>} values
+ * @returns {string}
+ */
 export function t(key, values = {}) {
   let words = strings[key];
   if ("count" in values) {

@@ -1,9 +1,10 @@
 // Keys that work wherever nobody types; "?" lists all of them.
 
-import { byId, el } from "./dom.js";
+import { byId, el, isWithin } from "./dom.js";
 import { t } from "./i18n.js";
 
 const STEPS = { ArrowDown: 1, ArrowUp: -1 };
+/** @type {[string[], string][]} */
 const KEYS = [
   [["/"], "keys_question"],
   [["Enter"], "keys_send"],
@@ -19,7 +20,7 @@ export function startKeys() {
   byId("keys").addEventListener("click", showKeys);
   document.addEventListener("keydown", (event) => {
     if (document.querySelector("dialog:modal:not(#panel)")) return;
-    const isTyping = event.target.closest?.("input, textarea, select");
+    const isTyping = isWithin(event.target, "input, textarea, select");
     if (event.key === "?" && !isTyping) showKeys();
     else if (event.altKey && event.key in STEPS && step(STEPS[event.key])) event.preventDefault();
   });
@@ -27,7 +28,8 @@ export function startKeys() {
 
 /** Go to the next citation, or the one before; where a source is open, it shows the new one. Whether there is one. */
 function step(by) {
-  const badges = [...document.querySelectorAll(".turns .badge")].filter((badge) => badge.checkVisibility());
+  const all = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".turns .badge"));
+  const badges = [...all].filter((badge) => badge.checkVisibility());
   const at = badges.findIndex((badge) => badge === document.activeElement || badge.ariaExpanded === "true");
   const first = badges.findIndex((badge) => badge.getBoundingClientRect().top > 0);
   const next = badges[at >= 0 ? at + by : by > 0 ? first : (first < 0 ? badges.length : first) - 1];

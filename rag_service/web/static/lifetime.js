@@ -4,6 +4,7 @@ import { t } from "./i18n.js";
 
 const HOUR = 3600;
 const DAY = 24 * HOUR;
+/** @type {[number, string, number][]} */
 const STEPS = [
   [HOUR, "lifetime_hours", 1],
   [DAY, "lifetime_hours", 24],

@@ -134,7 +134,7 @@ const focusable = (row) => [...(row?.querySelectorAll("a, button, input, summary
  *
  * @param href where the name leads
  * @param open called with the name when it is activated, in place of `href`
- * @param actions {icon, label, onclick} each; the label is shown to screen readers and on hover
+ * @param actions of each {icon, label, onclick}; the label is shown to screen readers and on hover
  */
 export function makeRow({ icon: drawing, title: name, href = null, open = null, state = null, about = [], more = null, actions = [] }) {
   const title = upright(name);

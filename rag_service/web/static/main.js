@@ -75,10 +75,10 @@ async function openPart(section, rest) {
 function takeFiles() {
   const take = async (files) => (await PARTS.documents()).take(files);
   const attach = async (files) => (await import("./attach.js")).attach(files);
-  for (const [id, use] of [["files", take], ["folder", take], ["attach", attach]]) {
-    byId(id).addEventListener("change", (event) => {
-      const files = [...event.target.files];
-      event.target.value = ""; // the same file may be chosen again
+  for (const [field, use] of /** @type {const} */ ([[byId("files"), take], [byId("folder"), take], [byId("attach"), attach]])) {
+    field.addEventListener("change", () => {
+      const files = [...field.files];
+      field.value = ""; // the same file may be chosen again
       use(files);
     });
   }
@@ -107,7 +107,7 @@ function takeFiles() {
     event.preventDefault();
     showOver(false);
     const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry() ?? item.getAsFile()).filter(Boolean);
-    if (isAsking() && !entries.some(({ isDirectory }) => isDirectory)) return attach([...event.dataTransfer.files]);
+    if (isAsking() && !entries.some((entry) => "isDirectory" in entry && entry.isDirectory)) return attach([...event.dataTransfer.files]);
     location.hash = "#documents";
     import("./folders.js").then(({ filesBelow }) => filesBelow(entries)).then(take);
   });

@@ -29,7 +29,7 @@ export async function open(name) {
   if (!links.children.length) {
     links.append(...names.map((one) => el("a", { href: `#manage/${one}`, "data-list": one }, t(`manage_${one}`))));
   }
-  for (const link of links.children) {
+  for (const link of /** @type {Iterable<HTMLElement>} */ (links.children)) {
     if (link.dataset.list === chosen) {
       link.setAttribute("aria-current", "page");
       link.scrollIntoView({ block: "nearest", inline: "nearest" }); // on a phone the row of links is cut

@@ -8,7 +8,7 @@ import { trying } from "./notice.js";
  * A list with its head, put into `section`.
  *
  * @param title above it @param lead a sentence on what it is about
- * @param buttons {label, onclick, primary} each
+ * @param buttons of each {label, onclick, primary}
  * @param listing as `Listing` takes it, `label` aside
  */
 export class Frame {

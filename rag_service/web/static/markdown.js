@@ -153,6 +153,9 @@ function readRow(line, columns) {
 /** Columns of a row without a head: the cells that a bar closes. */
 const countColumns = ({ text }) => readCells({ text: text.slice(0, text.lastIndexOf("|") + 1), start: 0 }).length;
 
+/** @typedef {{start: number, end: number, more?: Cell[]}} Cell */
+
+/** @returns {Cell[]} */
 function readCells({ text, start }) {
   const cells = [];
   for (const raw of text.split(/(?<!\\)\|/)) {

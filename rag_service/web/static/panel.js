@@ -58,7 +58,7 @@ class SourcePanel {
     await showSource(passage, { citation, name, evidence }, signal);
   }
 
-  /** Show a document as a whole. @param document {id, name, contentHash, language?, location?} */
+  /** Show a document as a whole. @param {Shown} document @param {HTMLElement} opener has the focus afterwards */
   async openDocument(document, opener) {
     const signal = this._begin(opener);
     const body = el("div", { className: "panel-passage", lang: document.language });

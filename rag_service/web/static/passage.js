@@ -11,7 +11,7 @@ const MARKDOWN = new Set(["md", "markdown"]);
 
 /**
  * @param text the piece of the document
- * @param quote {start, end} in `text`, or null when there is none
+ * @param {{start: number, end: number} | null} quote in `text`; null: there is none
  * @param fileName tells how to show it
  */
 export function renderPassage(text, quote, fileName) {

@@ -19,7 +19,11 @@ export async function showOriginal(into, { citation, name }) {
 
 class PdfView {
   constructor(into, { pdf, lost, name, citation }) {
-    Object.assign(this, { _pdf: pdf, _lost: lost, _name: name, _citation: citation, _cited: citation.location.page });
+    this._pdf = pdf;
+    this._lost = lost;
+    this._name = name;
+    this._citation = citation;
+    this._cited = citation.location.page;
     this._number = Math.min(this._cited, pdf.numPages);
     this._zoom = 0; // index of ZOOMS
     this._newest = new Newest(); // only the newest drawing is shown

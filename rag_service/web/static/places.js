@@ -24,8 +24,8 @@ export const iconOf = (name) => ICONS[extensionOf(name)] ?? "text";
 /** As short as a badge needs: "Stocks!C12", "p. 3", "Requirements". Empty when the whole document is meant. */
 export function shortPlace(location) {
   if (!location) return "";
-  const { page, sheet, cell, row, headings, paragraph, slide, part, path, time } = location;
-  if (slide != null) return t("place_slide", { value: String(slide) });
+  const { page, sheet, cell, row, headings, paragraph, slide = null, part, path, time } = location;
+  if (slide !== null) return t("place_slide", { value: String(slide) });
   if (part || path || time) return part ?? path ?? time;
   if (sheet && cell) return `${sheet}!${cell}`;
   if (page !== null) return t("place_page_short", { value: String(page) });
@@ -38,10 +38,10 @@ export function shortPlace(location) {
 /** Every part of a place, from the widest to the narrowest: "sheet Stocks, cell C12". */
 export function fullPlace(location) {
   if (!location) return "";
-  const { page, sheet, cell, row, headings, paragraph, slide, part, path, time } = location;
+  const { page, sheet, cell, row, headings, paragraph, slide = null, part, path, time } = location;
   const parts = [
     part,
-    slide != null && t("place_slide", { value: String(slide) }),
+    slide !== null && t("place_slide", { value: String(slide) }),
     page !== null && t("place_page", { value: String(page) }),
     sheet && t("place_sheet", { value: sheet }),
     headings.length > 0 && t("place_section", { value: headings.join(" › ") }),
@@ -55,7 +55,11 @@ export function fullPlace(location) {
   return upright(parts.filter(Boolean).join(", "));
 }
 
-/** File and place of a passage. Answers kept from before have no location: then the API's own English. */
+/**
+ * File and place of a passage. Answers kept from before have no location: then the API's own English.
+ *
+ * @param {{fileName?: string, title?: string, location?: any, place?: string}} passage
+ */
 export function sourcePlace({ fileName, title, location, place }) {
   return location === undefined ? place : upright([fileName ?? title, fullPlace(location)].filter(Boolean).join(", "));
 }

@@ -3,6 +3,7 @@
 
 import { knows, language, t } from "./i18n.js";
 
+/** @type {[RegExp, string][]} */
 const USUAL = [
   [/^must not be empty$/, "fault_empty"],
   [/^is required$/, "fault_required"],
@@ -36,7 +37,7 @@ export function faultWords(message) {
 /**
  * A problem in words of the page.
  *
- * @returns {title, help, words, foreign}: `words` what the API adds, null when that is told already or nothing;
+ * @returns `words` what the API adds, null when that is told already or nothing;
  *   `foreign` whether they are English on a page that is not
  */
 export function refusalWords({ code, detail, help, errors = [] }) {

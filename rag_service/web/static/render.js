@@ -81,9 +81,9 @@ function renderList(items, inline) {
   const open = [{ list: root, indent: items[0].indent }];
   for (const item of items) {
     while (open.length > 1 && item.indent < open.at(-1).indent) open.pop();
-    if (item.indent > open.at(-1).indent + 1 && open.at(-1).list.lastChild) {
+    if (item.indent > open.at(-1).indent + 1 && open.at(-1).list.lastElementChild) {
       const list = newList(item);
-      open.at(-1).list.lastChild.append(list);
+      open.at(-1).list.lastElementChild.append(list);
       open.push({ list, indent: item.indent });
     }
     open.at(-1).list.append(inline("li", item));

@@ -6,6 +6,7 @@ import { byId, el, icon } from "./dom.js";
 import { readScope, saveScope } from "./history.js";
 import { t, upright } from "./i18n.js";
 
+/** @type {Scope} */
 const ALL = { corpora: [], documents: [], tags: [] };
 let scope = { ...ALL, ...readScope() };
 
@@ -18,7 +19,7 @@ export function currentScope() {
   return { words: words.join(", "), filters };
 }
 
-/** Choose anew. @param part {corpora, documents, tags}: {id, name} each, and words; what is left out is not limited */
+/** Choose anew. @param {Partial<Scope>} part what is left out is not limited */
 export function scopeTo(part) {
   scope = { ...ALL, ...part };
   saveScope(scope);
@@ -59,7 +60,7 @@ async function choose() {
       { name: "tags", label: t("scope_tags"), hint: t("scope_tags_hint"), value: scope.tags.join(", "), maxLength: 1000 },
     ],
     action: t("scope_apply"),
-    save: async (values) => {
+    save: (values) => {
       scopeTo({
         corpora: picked(corpora, values.corpora ?? []),
         documents: picked(scope.documents, values.documents ?? []),

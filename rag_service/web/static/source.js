@@ -14,7 +14,7 @@ const SHEETS = new Set(["xlsx", "xls", "csv", "tsv", "ods"]);
 /**
  * Fill an element.
  *
- * @param source {citation, name, evidence}
+ * @param {{citation: any, name: string, evidence: any}} source
  * @param signal aborted when another source takes the place
  */
 export async function showSource(into, source, signal) {

@@ -12,7 +12,7 @@ export function startTheme() {
   const show = () => {
     button.setAttribute("aria-pressed", String(isDark()));
     root.classList.toggle("is-dark", isDark());
-    document.querySelector("meta[name=theme-color]").content = getComputedStyle(document.body).backgroundColor; // of the bars around the page
+    document.querySelector("meta[name=theme-color]").setAttribute("content", getComputedStyle(document.body).backgroundColor); // of the bars around the page
   };
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";

@@ -30,9 +30,9 @@ export class Turn {
    * @param askNext called with a question that follows
    * @param replace called with the turn and the question that is to take its place, and of all after it
    * @param onChange called when what is worth keeping has changed
-   * @param agent {id, name} who answers; null: all documents
-   * @param scope {words, filters} of what it is asked; null: all
-   * @param conversation {messages, conversationId, replaces} of before; `replaces`: the answer whose place this one takes
+   * @param agent who answers, {id, name}; null: all documents
+   * @param scope of what it is asked, {words, filters}; null: all
+   * @param conversation of before, {messages, conversationId, replaces}; `replaces`: the answer whose place this one takes
    */
   constructor(question, { openSource, askNext, replace, onChange, agent = null, scope = null, conversation = { messages: [], conversationId: null, replaces: null } }) {
     this.question = question;

@@ -16,7 +16,7 @@ const CLOSED = new Set(["done", "failed", "cancelled"]);
 export class Upload {
   /**
    * @param file to send
-   * @param target {corpus, name, path, ttlSeconds}: where to, under which name, for how long; null: as usual
+   * @param {Target} target
    * @param enqueue called with the upload to be sent again
    */
   constructor(file, target, enqueue) {

@@ -10,7 +10,7 @@ import { hide } from "./tooltip.js";
  * @param onShow called with (section, what stands behind the slash)
  */
 export function startViews({ onLeave, onShow }) {
-  const sections = [...document.querySelectorAll("[data-view]")];
+  const sections = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-view]"))];
   const find = (name) => sections.find((section) => section.dataset.view === name);
   let shown = null;
 
@@ -26,7 +26,7 @@ export function startViews({ onLeave, onShow }) {
     shown = section;
     for (const one of sections) one.hidden = one !== section;
     for (const link of document.querySelectorAll("[data-to]")) {
-      if (link.dataset.to === section.dataset.view) link.setAttribute("aria-current", "page");
+      if (link.getAttribute("data-to") === section.dataset.view) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     document.title = section.dataset.title;
@@ -38,7 +38,7 @@ export function startViews({ onLeave, onShow }) {
   }
 
   // The language is changed by a reload, which must come back to the same part.
-  for (const link of document.querySelectorAll(".languages a")) {
+  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll(".languages a"))) {
     link.addEventListener("click", () => (link.hash = location.hash));
   }
   document.querySelector(".skip-link").addEventListener("click", (event) => {
@@ -46,7 +46,7 @@ export function startViews({ onLeave, onShow }) {
     (shown.querySelector("[data-start]:not([hidden])") ?? shown.querySelector("h1")).focus();
   });
   addEventListener("hashchange", () => {
-    for (const dialog of document.querySelectorAll(".dialog[open]")) dialog.close(); // it belongs to the part that is left
+    for (const dialog of /** @type {NodeListOf<HTMLDialogElement>} */ (document.querySelectorAll(".dialog[open]"))) dialog.close(); // it belongs to the part that is left
     show(true);
   });
   show(false);
