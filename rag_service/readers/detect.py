@@ -51,9 +51,10 @@ _HEADERS = re.compile(rb"^(from|to|date|subject|message-id|mime-version|received
 _MAILBOX = re.compile(rb"\s*From [^\r\n]{1,1000}\r?\n[!-9;-~]{1,60}:")  # a separator, then a header
 _MIN_HEADERS = 3  # different ones, for a message without the extension of one
 _OTHER_PACKAGES = (  # a part of [Content_Types].xml → what the file is
-    (b"sheet.binary", "a binary Excel workbook (.xlsb)", "Save it as .xlsx and upload that."),
+    (b"sheet.binary.macroEnabled.main", "a binary Excel workbook (.xlsb)", "Save it as .xlsx and upload that."),
     (b"vnd.ms-package", "a package from another program", _ACCEPTED),
 )
+_MACROS = re.compile(rb"macroEnabled\w*\.main\+xml")
 _OLD_OFFICE = (  # a stream of a compound file → what it is, what to save it as
     ("WordDocument", "an old Word document (.doc)", ".docx"),
     ("Workbook", "an old Excel workbook (.xls)", ".xlsx"),
@@ -223,15 +224,16 @@ def _other_archive(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipIn
 
 
 def _office_format(types: bytes, members: Iterable[str], name: str) -> Format:
-    has_macros = b"macroEnabled" in types or any(member.lower().endswith("vbaproject.bin") for member in members)
+    for mark, kind, advice in _OTHER_PACKAGES:
+        if mark in types:
+            raise UnsupportedMediaError(f'"{name}" is {kind}. {advice}')
+    # Only of the main part: a file embedded in this one may be of any kind, and is not read.
+    has_macros = bool(_MACROS.search(types)) or any(member.lower().endswith("vbaproject.bin") for member in members)
     if has_macros and suffix_of(name) not in _WITH_MACROS:
         raise UnsupportedMediaError(
             f'"{name}" contains macros (programs), which its name does not say. '
             "Save it as .docx, .xlsx or .pptx without macros, or as .docm, .xlsm or .pptm, and upload that."
         )
-    for mark, kind, advice in _OTHER_PACKAGES:
-        if mark in types:
-            raise UnsupportedMediaError(f'"{name}" is {kind}. {advice}')
     for format, kinds in _OFFICE_TYPES.items():
         if any(f"{kind}.main+xml".encode() in types for kind in kinds):
             return format

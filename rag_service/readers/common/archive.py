@@ -29,7 +29,9 @@ _RATIO_FROM = 10 * 1024 * 1024
 MAX_DEPTH = 200  # nested elements; Word's nested tables stay below 100, libxml2 stops at 256
 _CHUNK = 1024 * 1024
 # The beginning of a web page, which Word documents may contain: its document type only has a name.
-_PAGE = re.compile(rb"\s*(?:<\?xml[^<>]{0,200}\?>\s*)?<!doctype\s+html[^<>\[\]]{0,300}>", re.IGNORECASE)
+_PAGE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^<>]{0,200}\?>\s*)?<!doctype\s+html[^<>\[\]]{0,300}>", re.IGNORECASE
+)
 _PAGE_HEAD = 600  # bytes that it may take
 
 

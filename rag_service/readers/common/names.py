@@ -10,7 +10,7 @@ SUFFIXES = (
     ".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".rtf", ".eml", ".mht", ".mhtml", ".msg", ".mbox",
     ".html", ".htm", ".xhtml", ".epub", ".xml", ".rss", ".atom", ".nxml", ".json", ".jsonl", ".ndjson", ".geojson",
     ".yaml", ".yml", ".ics", ".vtt", ".srt", ".csv", ".tsv", ".md", ".markdown", ".txt", ".zip", ".docm", ".xlsm",
-    ".pptm",
+    ".pptm", ".dotx", ".xltx", ".potx", ".ppsx",
 )  # fmt: skip
 OLD_OFFICE_SUFFIXES = (".doc", ".xls", ".ppt")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")

@@ -1,7 +1,7 @@
-"""Office packages that the readers' libraries know only in another form: Strict Office Open XML, and files with macros.
+"""Office packages that the readers' libraries know only in another form: Strict Office Open XML, templates, macros.
 
-Strict files differ in the names of their namespaces and relations (ISO/IEC 29500-4, annex A); those with macros in the
-content type of their main part. Macros are never kept.
+Strict files differ in the names of their namespaces and relations (ISO/IEC 29500-4, annex A); templates and files with
+macros in the content type of their main part. Macros are never kept.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _MAIN_TYPES = (
     (b"application/vnd.ms-word.document.macroEnabled.main+xml", b"wordprocessingml.document.main+xml"),
     (b"application/vnd.ms-excel.sheet.macroEnabled.main+xml", b"spreadsheetml.sheet.main+xml"),
     (b"application/vnd.ms-powerpoint.presentation.macroEnabled.main+xml", b"presentationml.presentation.main+xml"),
+    (_OFFICE + b"wordprocessingml.template.main+xml", b"wordprocessingml.document.main+xml"),
 )
 
 
@@ -36,8 +37,7 @@ def usual_package(data: bytes, name: str) -> tuple[bytes, bool]:
     archive = open_archive(data, name)
     types = read_member(archive, _TYPES, name) or b""
     is_strict = _STRICT_MARK in (read_member(archive, _RELATIONS, name) or b"")
-    has_macros = any(kind in types for kind, _ in _MAIN_TYPES)
-    if not is_strict and not has_macros:
+    if not is_strict and not any(kind in types for kind, _ in _MAIN_TYPES):
         return data, False
     check_members(archive, name)
     changed = io.BytesIO()
@@ -45,7 +45,7 @@ def usual_package(data: bytes, name: str) -> tuple[bytes, bool]:
         for member in archive.NameToInfo:
             if not member.lower().endswith("vbaproject.bin"):
                 usual.writestr(member, _rewritten(member, read_member(archive, member, name) or b""))
-    return changed.getvalue(), has_macros
+    return changed.getvalue(), b"macroEnabled.main+xml" in types
 
 
 def without_lost_parts(data: bytes, archive: zipfile.ZipFile, name: str) -> bytes:

@@ -280,6 +280,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], bool
     workbook: Any = sheet.parent
     grid: dict[int, dict[int, Cell]] = {}
     formats: dict[int, _Format] = {}
+    texts: dict[str, str] = {}
     count = 0
     with sheet._get_source() as source:
         parser = _SheetParser(
@@ -292,7 +293,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], bool
         )
         for _, cells in parser.parse():
             for raw in cells:
-                cell = _cell(sheet, raw, formats)
+                cell = _cell(sheet, raw, formats, texts)
                 if cell is None:
                     continue
                 grid.setdefault(raw["row"], {})[cell.column] = cell
@@ -317,7 +318,8 @@ class _Format:
     script: str | None  # superscript, subscript
 
 
-def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format]) -> Cell | None:
+def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format], texts: dict[str, str]) -> Cell | None:
+    """The cell, unless it is empty; `formats` and `texts` keep what was made of styles and texts that cells share."""
     value, style = raw["value"], raw["style_id"]
     if value is None:
         return None
@@ -330,7 +332,14 @@ def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format]) -> Cel
             script=cell.font.vertAlign,
         )
     format = formats[style]
-    text = "" if format.is_struck else render(value, format.number)
+    if format.is_struck:
+        text = ""
+    elif not isinstance(value, str):
+        text = render(value, format.number)
+    else:
+        if value not in texts:
+            texts[value] = render(value)
+        text = texts[value]
     is_text = isinstance(value, str) and not isinstance(value, _Formula)
     if is_text and format.script:
         text = one_line(_place(text, format.script))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import closing, suppress
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -310,7 +311,7 @@ def _write_lines(
 
 def _place_words(text: str, lines: Sequence[PageLine]) -> Iterator[Placed]:
     """The words of lines in the text that was made of them, found by the letters and digits before them."""
-    letters = [at for at, character in enumerate(text) if character.isalnum()]
+    letters = list(compress(range(len(text)), map(str.isalnum, text)))
     before = end = 0  # letters of the lines before; where the last word ends
     for line in lines:
         count = count_letters(line.text)

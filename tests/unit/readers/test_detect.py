@@ -12,6 +12,7 @@ from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaErr
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.parse import parse
 from tests.unit.readers import samples
+from tests.unit.readers.samples import with_members
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
@@ -72,6 +73,12 @@ def test_file_name_is_reduced_to_a_safe_base_name(name: str, expected: str) -> N
             "a.xlsx",
             UnsupportedMediaError,
             "macros",
+        ),
+        (
+            archive(**{samples.CONTENT_TYPES: "application/vnd.ms-excel.sheet.binary.macroEnabled.main"}),
+            "a.xlsb",
+            UnsupportedMediaError,
+            "binary Excel workbook",
         ),
         (
             archive(**{samples.CONTENT_TYPES: "wordprocessingml.document.main+xml", "word/vbaProject.bin": ""}),
@@ -177,3 +184,21 @@ def test_archive_with_a_password_says_so() -> None:
             data[match.start() + offset] |= 1
     with pytest.raises(DocumentError, match="password"):
         parse(bytes(data), file_name="a.docx")
+
+
+def _with_types(data: bytes, old: bytes, new: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as package:
+        types = package.read(samples.CONTENT_TYPES)
+    assert old in types
+    return with_members(data, {samples.CONTENT_TYPES: types.replace(old, new)})
+
+
+def test_a_template_is_read_like_a_document() -> None:
+    data = _with_types(samples.word("Hello"), b"wordprocessingml.document.main", b"wordprocessingml.template.main")
+    read = parse(data, file_name="letter.dotx")
+    assert (read.text.strip(), read.warnings) == ("Hello", ())
+
+
+def test_a_workbook_with_macros_within_a_document_does_not_refuse_it() -> None:
+    within = b'<Default Extension="xlsm" ContentType="application/vnd.ms-excel.sheet.macroEnabled.12"/></Types>'
+    assert parse(_with_types(samples.word("Hello"), b"</Types>", within), file_name="a.docx").text.strip() == "Hello"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import zipfile
 
 import docx
+import pytest
 from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.opc.packuri import PackURI
 from docx.opc.part import Part
@@ -68,11 +70,12 @@ def test_a_diagram_in_word_is_a_list() -> None:
     assert "- Plan\n- Build\n" in parse(data, file_name="a.docx").text
 
 
-def test_a_web_page_in_a_word_document_is_read_at_its_place() -> None:
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+def test_a_web_page_in_a_word_document_is_read_at_its_place(mark: bytes) -> None:
     read = parse(
         _word_with(
             f'<w:altChunk {_NAMES} r:id="rIdX"/>',
-            b"<!DOCTYPE html><html><body><h2>Terms</h2><p>Payment within 30 days.<br></p></body></html>",
+            mark + b"<!DOCTYPE html><html><body><h2>Terms</h2><p>Payment within 30 days.<br></p></body></html>",
             name="page.html",
             kind=RELATIONSHIP_TYPE.A_F_CHUNK,
             media_type="text/html",

@@ -12,6 +12,7 @@ from fpdf import FPDF
 from rag_service.domain import ParsedDocument
 from rag_service.language.sentences import split_sentences
 from rag_service.readers.parse import parse
+from rag_service.readers.pdf.page_breaks import PageLine, drop_running_lines
 
 PROSE = [
     "The pump is stopped before its filter is opened. Wait until it is cold and",
@@ -153,3 +154,9 @@ def test_names_of_columns_on_every_page_of_a_table_stay() -> None:
     assert document.text.count("Product  Stock  Price") == 4
     assert document.text.count("Bolt 17  204  17.50") == 4
     assert document.text.count("Stock of the depot") == 1
+
+
+def test_a_line_of_nothing_that_is_shown_is_no_header() -> None:
+    lines = [PageLine("", 10, middle=800), PageLine("The body.", 10, middle=700), PageLine("It ends.", 10, middle=688)]
+    kept, running = drop_running_lines([lines, lines])
+    assert ([line.text for line in kept[0]], running) == (["The body.", "It ends."], {})

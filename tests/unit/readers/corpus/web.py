@@ -20,8 +20,8 @@ def _web_pages() -> Iterator[Sample]:
     facts = {
         "Staff travel by night train.": {"headings": ("Travel",), "paragraph": 2},
         **{fact: {**place, "headings": ("Travel", "Rates")} for fact, place in GRADES.items()},
-        "- Ask [the form](https://solaria.example/form)": {"headings": ("Travel", "Steps")},
-        "- Wait two days": {"headings": ("Travel", "Steps")},
+        "1. Ask [the form](https://solaria.example/form)": {"headings": ("Travel", "Steps")},
+        "2. Wait two days": {"headings": ("Travel", "Steps")},
         "Room 14": {},
         "code 77\n  line": {},
         "Map of stations": {},
