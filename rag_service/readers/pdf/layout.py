@@ -30,6 +30,10 @@ _LETTERS = 0.5  # of the characters of prose
 _LARGER = 1.15  # than the usual height: a heading of what follows
 _FAR_BELOW = 3.0  # times the usual height; paragraphs of a column are closer
 _MAX_SPLITS = 4  # nested splits of a page into columns
+# Of columns too short for `_MIN_ROWS`: a few lines each, in a block with no empty line.
+_MIN_LINES, _MIN_LONGEST = 2, 3  # of every column, and of the longest
+_MIN_WRAPPED = 0.5  # of the lines below the first: a sentence goes on in them
+_SENTENCE_END = (".", "!", "?", ":", ";")
 
 
 class Line(NamedTuple):
@@ -55,7 +59,8 @@ def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[W
     lines: list[Line] = []
     upright, *others = sorted(turned.values(), key=len, reverse=True) or [[]]
     for part in _split_columns(with_tables(upright)):
-        lines += [Line("")] * bool(lines) + _paragraphs(part)
+        for block in _split_short_columns(part):
+            lines += [Line("")] * bool(lines) + _paragraphs(block)
     for group in others:
         lines += [Line(""), *(Line(line.text, words=line.words) for line in _paragraphs(read_rows(group)))]
     if slanted:
@@ -66,18 +71,34 @@ def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[W
 
 def _paragraphs(rows: Iterable[Row]) -> list[Line]:
     lines: list[Line] = []
-    above: Word | None = None
-    is_below_table = False
-    for row in rows:
-        here = row.anchor
-        is_table = any(word.is_table for word in row.words)
-        if above and (
-            is_table or is_below_table or above.middle - here.middle > _PARAGRAPH_STEP * min(above.height, here.height)
-        ):
-            lines.append(Line(""))
-        lines += _lines_with_tables(row) if is_table else [_line(row)]
-        above, is_below_table = here, is_table
+    for block in _blocks(rows):
+        lines += [Line("")] * bool(lines)
+        for row in block:
+            lines += _lines_with_tables(row) if _holds_table(row) else [_line(row)]
     return lines
+
+
+def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows with no empty line between them; one with a table stands alone."""
+    block: list[Row] = []
+    for row in rows:
+        if block:
+            above, here = block[-1].anchor, row.anchor
+            step = above.middle - here.middle
+            if (
+                step > _PARAGRAPH_STEP * min(above.height, here.height)
+                or _holds_table(row)
+                or _holds_table(block[-1])
+            ):
+                yield block
+                block = []
+        block.append(row)
+    if block:
+        yield block
+
+
+def _holds_table(row: Row) -> bool:
+    return any(word.is_table for word in row.words)
 
 
 def _line(row: Row) -> Line:
@@ -119,6 +140,81 @@ def _split_columns(words: Sequence[Word], *, splits: int = _MAX_SPLITS) -> list[
             parts += _split_columns(side, splits=splits - 1)
         whole = [word for row in below for word in row.words]
     return [*parts, list(read_rows(whole))] if whole else parts
+
+
+def _split_short_columns(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Rows in groups to be read one after the other, given those of a part in which `_split_columns` found no columns.
+
+    A gap that is empty over the whole height of a block divides it if the lines on each side make sentences of their
+    own. A row of short texts right above them heads the columns.
+    """
+    whole: list[Row] = []
+    blocks = list(_blocks(rows))
+    for place, block in enumerate(blocks):
+        sides = _short_columns(block)
+        if not sides:
+            whole += block
+            continue
+        above = blocks[place - 1] if place and len(blocks[place - 1]) == 1 and whole else []
+        if above and (heads := _heads(above[0], sides)):
+            whole.pop()
+            sides = [head + side for head, side in zip(heads, sides, strict=True)]
+        if whole:
+            yield whole
+        whole = []
+        yield from (list(read_rows(words)) for words in sides)
+    if whole:
+        yield whole
+
+
+def _short_columns(block: Sequence[Row]) -> list[list[Word]]:
+    """The words of each column of a block; none if it has no columns of prose."""
+    if len(block) < _MIN_LONGEST or any(map(_holds_table, block)):
+        return []
+    rows = [_segments(row) for row in block]
+    if sum(len(segments) > 1 for segments in rows) < _MIN_LINES:
+        return []
+    usual = statistics.median(row.anchor.height for row in block)
+    columns: list[list[list[Word]]] = []  # → lines → words
+    end = -math.inf
+    for segment in sorted((segment for segments in rows for segment in segments), key=lambda one: one[0].left):
+        if segment[0].left - end > COLUMN_GAP * usual:
+            columns.append([])
+        columns[-1].append(segment)
+        end = max(end, segment[-1].right)
+    if len(columns) < 2 or max(map(len, columns)) < _MIN_LONGEST:
+        return []
+    for lines in columns:
+        lines.sort(key=lambda line: -line[0].middle)
+    return [[word for line in lines for word in line] for lines in columns] if all(map(_is_wrapped, columns)) else []
+
+
+def _is_wrapped(lines: Sequence[Sequence[Word]]) -> bool:
+    """Whether the lines of a column make sentences that go on from line to line."""
+    if len(lines) < _MIN_LINES or sum(map(_is_prose, lines)) < _MIN_PROSE * len(lines):
+        return False
+    begin, end = min(line[0].left for line in lines), max(line[-1].right for line in lines)
+    filled = [line[-1].right - begin >= _FILLED * (end - begin) for line in lines]
+    if sum(filled[:-1]) < _MIN_PROSE * (len(lines) - 1):
+        return False
+    going_on = sum(
+        below[0].text[0].islower()
+        or (is_full and not below[0].text[0].isupper() and not above[-1].text.endswith(_SENTENCE_END))
+        for above, below, is_full in zip(lines, lines[1:], filled, strict=False)
+    )
+    return going_on >= _MIN_WRAPPED * (len(lines) - 1)
+
+
+def _heads(row: Row, sides: Sequence[Sequence[Word]]) -> list[list[Word]]:
+    """What stands above each column, if every column has something of its own above it; else nothing."""
+    spans = [(min(word.left for word in side), max(word.right for word in side)) for side in sides]
+    heads: list[list[Word]] = [[] for _ in sides]
+    for segment in _segments(row):
+        inside = [place for place, (left, right) in enumerate(spans) if segment[0].left < right and segment[-1].right > left]
+        if len(inside) != 1:
+            return []
+        heads[inside[0]] += segment
+    return heads if all(heads) else []
 
 
 def _split_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
