@@ -23,9 +23,6 @@ _MIN_ROWS = 5  # of prose on both sides
 _MIN_PROSE = 0.5  # of the rows between the first and the last with words on both sides, or of their lines
 _FILLED = 0.75  # of a column's width, by the median line; table labels vary in length
 _MIN_LETTERS = 12  # of prose
-_STRETCHED = 1.6  # of the height: spaces of a justified line; they are alike, unlike gaps between columns
-_MIN_SPACES, _ALIKE = 3, 0.1  # one after the other; the part by which they differ
-_BULLETS = frozenset("•●▪■◦○□‣⁃➢➤►▶✓✔\uf0b7\uf0a7")  # stand apart from the item that they mark
 _LETTERS = 0.5  # of the characters of prose
 _LARGER = 1.15  # than the usual height: a heading of what follows
 _FAR_BELOW = 3.0  # times the usual height; paragraphs of a column are closer
@@ -171,7 +168,7 @@ def _short_columns(block: Sequence[Row]) -> list[list[Word]]:
     """The words of each column of a block; none if it has no columns of prose."""
     if len(block) < _MIN_LONGEST or any(map(_holds_table, block)):
         return []
-    rows = [_segments(row) for row in block]
+    rows = [row.segments for row in block]
     if sum(len(segments) > 1 for segments in rows) < _MIN_LINES:
         return []
     usual = statistics.median(row.anchor.height for row in block)
@@ -209,7 +206,7 @@ def _heads(row: Row, sides: Sequence[Sequence[Word]]) -> list[list[Word]]:
     """What stands above each column, if every column has something of its own above it; else nothing."""
     spans = [(min(word.left for word in side), max(word.right for word in side)) for side in sides]
     heads: list[list[Word]] = [[] for _ in sides]
-    for segment in _segments(row):
+    for segment in row.segments:
         inside = [place for place, (left, right) in enumerate(spans) if segment[0].left < right and segment[-1].right > left]
         if len(inside) != 1:
             return []
@@ -219,7 +216,7 @@ def _heads(row: Row, sides: Sequence[Sequence[Word]]) -> list[list[Word]]:
 
 def _split_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
     """(rows of columns, separate rows below them on one side: a heading of what follows, a footer)."""
-    last = max(place for place, row in enumerate(rows) if len(_segments(row)) > 1)
+    last = max(place for place, row in enumerate(rows) if len(row.segments) > 1)
     usual = statistics.median(row.anchor.height for row in rows)
     for place in range(last + 1, len(rows)):
         row, step = rows[place], rows[place - 1].anchor.middle - rows[place].anchor.middle
@@ -230,7 +227,7 @@ def _split_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
 
 def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
     """Positions of gaps that at least `_MIN_ROWS` rows of prose share, most common first."""
-    gaps = [gap for row in rows if all(map(_is_prose, segments := _segments(row))) for gap in _gaps(segments)]
+    gaps = [gap for row in rows if all(map(_is_prose, segments := row.segments)) for gap in _gaps(segments)]
     while len(gaps) >= _MIN_ROWS:
         # A gap ends where the right column begins, which is the same for all its lines.
         ends = Counter(round(end) for _, end in gaps)
@@ -240,33 +237,6 @@ def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
             return
         yield (max(start for start, _ in over) + begin) / 2
         gaps = [gap for gap in gaps if gap not in over]
-
-
-def _segments(row: Row) -> list[list[Word]]:
-    """Words of a row from left to right, split at its wide gaps; a bullet belongs to its item."""
-    words = sorted(row.words, key=lambda word: word.left)
-    gaps = [behind.left - before.right for before, behind in itertools.pairwise(words)]
-    stretched = _stretched_spaces(gaps, row.anchor.height)
-    segments = [words[:1]]
-    for place, (before, behind) in enumerate(itertools.pairwise(words)):
-        is_item = len(segments[-1]) == 1 and before.text in _BULLETS
-        if gaps[place] > COLUMN_GAP * row.anchor.height and not is_item and place not in stretched:
-            segments.append([])
-        segments[-1].append(behind)
-    return segments
-
-
-def _stretched_spaces(gaps: Sequence[float], height: float) -> set[int]:
-    """Places of wide gaps that are the spaces of a justified line."""
-    found: set[int] = set()
-    begin = 0
-    for place in range(1, len(gaps) + 1):
-        if place < len(gaps) and abs(gaps[place] - gaps[begin]) <= _ALIKE * gaps[begin]:
-            continue
-        if place - begin >= _MIN_SPACES and COLUMN_GAP * height < gaps[begin] < _STRETCHED * height:
-            found.update(range(begin, place))
-        begin = place
-    return found
 
 
 def _gaps(segments: Sequence[Sequence[Word]]) -> Iterator[tuple[float, float]]:
@@ -284,13 +254,13 @@ def _is_prose(words: Sequence[Word]) -> bool:
 
 def _crosses(row: Row, gutter: float) -> bool:
     """Whether a word, or two words with no wide gap between them, cover the gutter."""
-    return any(segment[0].left < gutter < segment[-1].right for segment in _segments(row))
+    return any(segment[0].left < gutter < segment[-1].right for segment in row.segments)
 
 
 def _has_columns(rows: Sequence[Row], gutters: Sequence[float]) -> bool:
     """Whether prose runs on both sides of the first gutter, line under line."""
     gutter = gutters[0]
-    parted = [_segments(row) for row in rows]
+    parted = [row.segments for row in rows]
     both = [place for place, segments in enumerate(parted) if segments[0][0].left < gutter <= segments[-1][0].left]
     prose = [parted[place] for place in both if all(map(_is_prose, parted[place]))]
     if len(prose) < _MIN_ROWS:
