@@ -112,6 +112,10 @@ class PageObjects:
             return addresses
         return [address for place, address in enumerate(addresses) if place not in self._matrices]
 
+    def texts(self) -> Iterator[int]:
+        """The addresses of the texts."""
+        return (address for address, kind in zip(*self._listed, strict=True) if kind == pdfium.FPDF_PAGEOBJ_TEXT)
+
     def images(self) -> Iterator[tuple[Any, PdfMatrix]]:
         """Handles, each with the matrix from its coordinates to those of the page."""
         return (

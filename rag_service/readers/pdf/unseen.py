@@ -22,11 +22,10 @@ from rag_service.domain import Box as PageBox
 from rag_service.readers.pdf.rules import PageObjects, directly
 from rag_service.readers.pdf.words import Box, Word, boxes_on, turn
 
-# Of a word nobody can read, in points. Fonts with a wrong height are told apart by the width of their letters.
-_TINY_HEIGHT, _TINY_LETTER = 1.2, 0.8
+_TINY = 1.2  # points: letters of a size below one point
 _ALIKE = 16  # of 255: colours that differ less in red, green and blue look the same
 _CLEAR = 26  # of 255: what is less opaque is hardly seen
-_INK = 48  # of 255: what is drawn differs as much from what is behind it
+_INK, _NEAR = 48, 96  # of 255: what is drawn differs as much from what is behind it; thin letters are that pale
 _MIN_SIDE = 3.0  # points: a smaller fill is a line
 _SCAN = 0.5  # of the page: a larger picture may be a scan
 _MAX_PIXELS = 4_000_000
@@ -65,15 +64,15 @@ def drop_unseen(words: list[Word], page: Any, text_page: Any, objects: PageObjec
     reader = _Reader()
     over = _fills_at(words, reader.fills(objects))
     handle = ctypes.cast(text_page, _Pointer).value
-    texts: dict[int | None, _Text] = {}
+    texts: dict[int, _Text] = {}
     unseen: set[int] = set()
     suspects: dict[int, int] = {}  # place of a word → address of its text
     orders: dict[int, int] = {}
     for place, word in enumerate(words):
-        address = _text_object(handle, word.at)
+        address = _text_object(handle, word.at) or 0
         text = texts.get(address)
         if text is None:
-            if address is None:  # PDFium made it up
+            if not address:  # PDFium made it up
                 continue
             text = texts[address] = reader.text(address)
         here = over.get(place)
@@ -87,13 +86,16 @@ def drop_unseen(words: list[Word], page: Any, text_page: Any, objects: PageObjec
         if _is_suspect(text, orders.get(address, 0), here or ()):
             suspects[place] = address
     if suspects:
-        unseen |= _without_trace(words, suspects, orders, page, over)
-    unseen.update(place for place, word in enumerate(words) if word.height < _TINY_HEIGHT and _is_narrow(word))
+        unseen |= _without_trace(words, suspects, page, objects, over, shown=texts)
+    unseen.update(place for place, word in enumerate(words) if word.height < _TINY and _is_tiny(word, text_page))
     return [word for place, word in enumerate(words) if place not in unseen] if unseen else words
 
 
-def _is_narrow(word: Word) -> bool:
-    return abs(word.right - word.left) < _TINY_LETTER * len(word.text)
+def _is_tiny(word: Word, text_page: Any) -> bool:
+    """Whether its first character is, and not only the height that its font tells."""
+    left, right, bottom, top = sides = [ctypes.c_double() for _ in range(4)]
+    pdfium.FPDFText_GetCharBox(text_page, word.at, *map(ctypes.byref, sides))
+    return 0 < top.value - bottom.value < _TINY and 0 < right.value - left.value < _TINY
 
 
 @lru_cache(maxsize=4_096)
@@ -179,35 +181,36 @@ def _fills_at(words: Sequence[Word], fills: Sequence[_Fill]) -> dict[int, list[_
 def _without_trace(
     words: Sequence[Word],
     suspects: dict[int, int],
-    orders: dict[int, int],
     page: Any,
+    objects: PageObjects,
     over: dict[int, list[_Fill]],
+    *,
+    shown: dict[int, _Text],
 ) -> Set[int]:
-    """The suspect words without which the page looks the same, except those that a scan shows."""
+    """The suspect words without which the page looks the same.
+
+    A word may be drawn several times, of which PDFium tells one: all texts but those `shown` are left out with the
+    suspects. It may also be drawn as a shape, or be on a scan: then something of its colour stands out in its place,
+    and no other word does. A picture over it is a scan if it is large.
+    """
     width, height = page.get_size()
-
-    def scans(place: int) -> list[_Fill]:
-        return [fill for fill in over.get(place, ()) if fill.is_image and _area(fill.box) > _SCAN * width * height]
-
-    suspects = {
-        place: address
-        for place, address in suspects.items()
-        if not any(scan.order > orders.get(address, 0) for scan in scans(place))
-    }
-    if not suspects:
-        return set()
-    before, after = _render_with_and_without(page, set(suspects.values()))
+    texts = {address: text for address, text in shown.items() if address in suspects.values()}
+    before, after = _render_with_and_without(page, set(objects.texts()).difference(shown).union(texts))
+    orders = {address: order for order, address in enumerate(objects.addresses) if address in texts}
     box_of = boxes_on(page.raw)
-    shown = [box for place, word in enumerate(words) if place not in suspects and (box := box_of(word))]
+    others = [box for place, word in enumerate(words) if place not in suspects and (box := box_of(word))]
     unseen: set[int] = set()
-    for place in suspects:
+    for place, address in suspects.items():
         box = box_of(words[place])
         if box is None or before.differs_from(after, box):
             continue
-        # Something may be seen there although the word is not: the same word drawn again, or a scan of it.
-        is_on_image = any(fill.is_image for fill in over.get(place, ()))
-        is_alone = bool(scans(place)) if is_on_image else not any(_overlap(box, other) for other in shown)
-        if not (is_alone and before.has_ink(box)):
+        covers = [fill for fill in over.get(place, ()) if fill.is_image and fill.order > orders.get(address, 0)]
+        may_be_shown = all(_area(fill.box) > _SCAN * width * height for fill in covers)
+        if not (
+            may_be_shown
+            and before.has_ink(box, texts[address].colour)
+            and not any(_overlap(box, other) for other in others)
+        ):
             unseen.add(place)
     return unseen
 
@@ -228,12 +231,12 @@ def _set_modes(modes: dict[int, int]) -> None:
         pdfium.FPDFTextObj_SetTextRenderMode(ctypes.cast(address, pdfium.FPDF_PAGEOBJECT), mode)
 
 
-def _area(box: Box) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
-
-
 def _overlap(one: PageBox, other: PageBox) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < (other[1] + other[3]) / 2 < one[3]
+
+
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 class _Picture(NamedTuple):
@@ -261,13 +264,15 @@ class _Picture(NamedTuple):
                 return True
         return False
 
-    def has_ink(self, box: PageBox) -> bool:
-        """Whether anything stands out in a box."""
-        for colour in range(3):
-            rows = [row for part in self._rows(box) if (row := self.pixels[part][colour::4])]
-            if rows and max(map(max, rows)) - min(map(min, rows)) >= _INK:
-                return True
-        return False
+    def has_ink(self, box: PageBox, ink: _Colour) -> bool:
+        """Whether something of this colour stands out in a box."""
+        nearest, farthest = 255, 0
+        for row in self._rows(box):
+            pixels = self.pixels[row]
+            for blue, green, red in zip(pixels[0::4], pixels[1::4], pixels[2::4], strict=True):
+                distance = max(abs(red - ink[0]), abs(green - ink[1]), abs(blue - ink[2]))
+                nearest, farthest = min(nearest, distance), max(farthest, distance)
+        return nearest < _NEAR and farthest - nearest >= _INK
 
 
 def _render(page: Any, scale: float) -> _Picture:
