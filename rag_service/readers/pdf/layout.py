@@ -82,11 +82,7 @@ def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
         if block:
             above, here = block[-1].anchor, row.anchor
             step = above.middle - here.middle
-            if (
-                step > _PARAGRAPH_STEP * min(above.height, here.height)
-                or _holds_table(row)
-                or _holds_table(block[-1])
-            ):
+            if step > _PARAGRAPH_STEP * min(above.height, here.height) or _holds_table(row) or _holds_table(block[-1]):
                 yield block
                 block = []
         block.append(row)
@@ -207,7 +203,9 @@ def _heads(row: Row, sides: Sequence[Sequence[Word]]) -> list[list[Word]]:
     spans = [(min(word.left for word in side), max(word.right for word in side)) for side in sides]
     heads: list[list[Word]] = [[] for _ in sides]
     for segment in row.segments:
-        inside = [place for place, (left, right) in enumerate(spans) if segment[0].left < right and segment[-1].right > left]
+        inside = [
+            place for place, (left, right) in enumerate(spans) if segment[0].left < right and segment[-1].right > left
+        ]
         if len(inside) != 1:
             return []
         heads[inside[0]] += segment

@@ -163,10 +163,7 @@ def _handle(address: int) -> Any:
 def read_rules(objects: PageObjects) -> list[Rule]:
     """Rules of a page; none if there are more than `_MAX_RULES`: that is a drawing."""
     found = (
-        rule
-        for path in objects.painted
-        if path.kind == pdfium.FPDF_PAGEOBJ_PATH
-        for rule in _of_path(path, objects)
+        rule for path in objects.painted if path.kind == pdfium.FPDF_PAGEOBJ_PATH for rule in _of_path(path, objects)
     )
     rules = list(itertools.islice(found, _MAX_RULES + 1))
     return rules if len(rules) <= _MAX_RULES else []

@@ -67,9 +67,7 @@ _REPEATED = 0.15  # of the height, between a word and the same one drawn again
 _STEP, _FINE = 100, 1000  # points, and parts of a thousandth, from which a page's directions are measured
 _MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
 
-_loose_box = directly(
-    pdfium.FPDFText_GetLooseCharBox, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p
-)
+_loose_box = directly(pdfium.FPDFText_GetLooseCharBox, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 
 
 class Word(NamedTuple):
