@@ -64,9 +64,7 @@ def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) 
 
     Those of words on the pages after it are left out: a place is opened at its first page.
     """
-    part = [
-        span for span in spans if span.start < end and span.end > start and span.location.part == location.part
-    ]
+    part = [span for span in spans if span.start < end and span.end > start and span.location.part == location.part]
     here = [span for span in part if span.location.page == location.page]
     # Of scans that were read before words had places, each line is a span with its box.
     boxes = (box for span in here for box in (*span.location.boxes, *_boxes_of(span, start, end)))

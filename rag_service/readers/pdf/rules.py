@@ -63,7 +63,7 @@ class Painted(NamedTuple):
 
 
 class PageObjects:
-    """The objects of a page, given its raw handle, in the order in which they are painted: later ones cover earlier ones.
+    """The objects of a page, given its raw handle, in the order in which they are painted: later ones cover earlier.
 
     Those of a drawing within the page stand where the drawing does.
     """
