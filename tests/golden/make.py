@@ -777,6 +777,17 @@ def _pdf_spread() -> bytes:
     return _drawn(left + right, page="/MediaBox[0 0 842 595]")
 
 
+def _pdf_spread_table() -> bytes:
+    """Two pages of a book on one wide page: prose, and a table that must not be mixed with it."""
+    rows = (("Members", "412", "398"), ("Income", "51,300", "48,900"), ("Reserve", "41,200", "60,100"))
+    table = _at(630, 490, "2024") + _at(700, 490, "2023")
+    for row, values in enumerate(rows):
+        for x, value in zip((480, 630, 700), values, strict=True):
+            table += _at(x, 474 - 16 * row, value)
+    pages = _at(60, 490, *_FIRST_MEETING) + _at(480, 520, "Figures of the year", size=14, font="F2") + table
+    return _drawn(pages + _at(190, 40, "12") + _at(610, 40, "13"), page="/MediaBox[0 0 842 595]")
+
+
 def _pdf_short_columns() -> bytes:
     """Columns of a few lines, headed by a name each."""
     return _drawn(
@@ -1020,6 +1031,7 @@ MAKERS: Mapping[str, Callable[[], bytes]] = {
     "pdf/raised.pdf": _pdf_raised,
     "pdf/empty.pdf": _pdf_empty,
     "pdf/spread.pdf": _pdf_spread,
+    "pdf/spread_table.pdf": _pdf_spread_table,
     "pdf/short_columns.pdf": _pdf_short_columns,
     "pdf/bilingual.pdf": _pdf_bilingual,
     "pdf/hidden.pdf": _pdf_hidden,

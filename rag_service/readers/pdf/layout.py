@@ -30,6 +30,7 @@ _MAX_SPLITS = 4  # nested splits of a page into columns
 # Of columns too short for `_MIN_ROWS`: a few lines each, in a block with no empty line.
 _MIN_LINES, _MIN_LONGEST = 2, 3  # of every column, and of the longest
 _MIN_WRAPPED = 0.5  # of the lines below the first: a sentence goes on in them
+_MAX_DIGITS, _BETWEEN_PAGES = 4, 2.0  # of page numbers; of a line's height, between two pages
 _SENTENCE_END = (".", "!", "?", ":", ";")
 
 
@@ -55,9 +56,10 @@ def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[W
     slanted = turned.pop(None, [])
     lines: list[Line] = []
     upright, *others = sorted(turned.values(), key=len, reverse=True) or [[]]
-    for part in _split_columns(with_tables(upright)):
-        for block in _split_short_columns(part):
-            lines += [Line("")] * bool(lines) + _paragraphs(block)
+    for side in _split_spread(with_tables(upright)):
+        for part in _split_columns(side):
+            for block in _split_short_columns(part):
+                lines += [Line("")] * bool(lines) + _paragraphs(block)
     for group in others:
         lines += [Line(""), *(Line(line.text, words=line.words) for line in _paragraphs(read_rows(group)))]
     if slanted:
@@ -133,6 +135,32 @@ def _split_columns(words: Sequence[Word], *, splits: int = _MAX_SPLITS) -> list[
             parts += _split_columns(side, splits=splits - 1)
         whole = [word for row in below for word in row.words]
     return [*parts, list(read_rows(whole))] if whole else parts
+
+
+def _split_spread(words: list[Word]) -> list[list[Word]]:
+    """The words of the left and of the right page where one wide page shows two of a book.
+
+    Their page numbers follow one another, on one line at the edge; nothing stands in the gap between the pages, and at
+    least one of them is prose.
+    """
+    numbers = [word for word in words if word.text.isdecimal() and len(word.text) <= _MAX_DIGITS]
+    if len(numbers) < 2:
+        return [words]
+    for edge in (max(words, key=lambda word: word.middle), min(words, key=lambda word: word.middle)):
+        pair = sorted(
+            (word for word in numbers if abs(word.middle - edge.middle) < edge.height / 2), key=lambda word: word.left
+        )
+        if len(pair) != 2 or int(pair[1].text) - int(pair[0].text) != 1:
+            continue
+        end = -math.inf
+        for word in sorted(words, key=lambda word: word.left):
+            if pair[0].right <= end and word.left <= pair[1].left and word.left - end > _BETWEEN_PAGES * edge.height:
+                gutter = (end + word.left) / 2
+                sides = [[one for one in words if (one.left < gutter) is is_left] for is_left in (True, False)]
+                if any(_is_wrapped([row.segments[0] for row in read_rows(side)]) for side in sides):
+                    return sides
+            end = max(end, word.right)
+    return [words]
 
 
 def _split_short_columns(rows: Sequence[Row]) -> Iterator[list[Row]]:

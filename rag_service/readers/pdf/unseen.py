@@ -26,6 +26,7 @@ _TINY = 1.2  # points: letters of a size below one point
 _ALIKE = 16  # of 255: colours that differ less in red, green and blue look the same
 _CLEAR = 26  # of 255: what is less opaque is hardly seen
 _INK, _NEAR = 48, 96  # of 255: what is drawn differs as much from what is behind it; thin letters are that pale
+_MAX_FILLS = 2_000  # a drawing has more; the last ones lie on top
 _MIN_SIDE = 3.0  # points: a smaller fill is a line
 _SCAN = 0.5  # of the page: a larger picture may be a scan
 _MAX_PIXELS = 4_000_000
@@ -55,7 +56,7 @@ class _Text(NamedTuple):
 
     colour: _Colour
     is_invisible: bool  # with neither fill nor outline, as recognised text is behind a scan
-    is_suspect: bool  # by itself: transparent, or on a layer
+    is_suspect: bool  # by itself: transparent, of a pattern, or on a layer
     is_plain: bool  # it is seen on white paper
 
 
@@ -122,12 +123,11 @@ class _Reader:
 
     def text(self, address: int) -> _Text:
         mode = _mode_of(address)
-        _fill_of(address, *self._colour_at)
-        look = bytes(self._colour), mode
+        look = bytes(self._colour) if _fill_of(address, *self._colour_at) else b"", mode
         text = self._looks.get(look)
         if text is None:
             red, green, blue, alpha = self._colour
-            colour, is_suspect = (red, green, blue), alpha < _CLEAR
+            colour, is_suspect = (red, green, blue), not look[0] or alpha < _CLEAR
             is_invisible = mode == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
             is_plain = not (is_invisible or is_suspect or _are_alike(colour, _WHITE))
             text = self._looks[look] = _Text(colour, is_invisible, is_suspect, is_plain)
@@ -142,7 +142,7 @@ class _Reader:
             if is_filled and sides[2] - sides[0] > _MIN_SIDE < sides[3] - sides[1]:
                 colour = self._one_colour(address) if kind == pdfium.FPDF_PAGEOBJ_PATH else None
                 found.append(_Fill(place, objects.box(place, sides), colour, kind == pdfium.FPDF_PAGEOBJ_IMAGE))
-        return found
+        return found[-_MAX_FILLS:]
 
     def _one_colour(self, address: int) -> _Colour | None:
         red, green, blue, alpha = self._colour if _fill_of(address, *self._colour_at) else (0, 0, 0, 0)
@@ -194,6 +194,8 @@ def _without_trace(
     and no other word does. A picture over it is a scan if it is large.
     """
     width, height = page.get_size()
+    if min(width, height) < 1:
+        return set()
     texts = {address: text for address, text in shown.items() if address in suspects.values()}
     before, after = _render_with_and_without(page, set(objects.texts()).difference(shown).union(texts))
     orders = {address: order for order, address in enumerate(objects.addresses) if address in texts}
