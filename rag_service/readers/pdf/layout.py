@@ -82,14 +82,17 @@ def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     block: list[Row] = []
     for row in rows:
         if block:
-            above, here = block[-1].anchor, row.anchor
-            step = above.middle - here.middle
-            if step > _PARAGRAPH_STEP * min(above.height, here.height) or _holds_table(row) or _holds_table(block[-1]):
+            if _are_apart(block[-1], row) or _holds_table(row) or _holds_table(block[-1]):
                 yield block
                 block = []
         block.append(row)
     if block:
         yield block
+
+
+def _are_apart(above: Row, below: Row) -> bool:
+    step = above.anchor.middle - below.anchor.middle
+    return step > _PARAGRAPH_STEP * min(above.anchor.height, below.anchor.height)
 
 
 def _holds_table(row: Row) -> bool:
@@ -122,7 +125,8 @@ def _split_columns(words: Sequence[Word], *, splits: int = _MAX_SPLITS) -> list[
     gutter = gutters[0]
     parts: list[list[Row]] = []
     whole: list[Word] = []  # of full-width rows and bands without columns
-    for is_whole, band in itertools.groupby(rows, key=lambda row: _crosses(row, gutter)):
+    dividing = _dividing_headings(rows, gutter)
+    for is_whole, band in itertools.groupby(rows, key=lambda row: row in dividing or _crosses(row, gutter)):
         band_rows = list(band)
         if is_whole or not _has_columns(band_rows, gutters):
             whole += [word for row in band_rows for word in row.words]
@@ -238,6 +242,26 @@ def _heads(row: Row, sides: Sequence[Sequence[Word]]) -> list[list[Word]]:
             return []
         heads[inside[0]] += segment
     return heads if all(heads) else []
+
+
+def _dividing_headings(rows: Sequence[Row], gutter: float) -> list[Row]:
+    """Headings between columns above and columns below: nothing stands beside them, as short as they are."""
+    usual = statistics.median(row.anchor.height for row in rows)
+
+    def is_on_both_sides(row: Row) -> bool:
+        return row.segments[0][0].left < gutter <= row.segments[-1][0].left
+
+    return [
+        row
+        for above, row, below in zip(rows, rows[1:], rows[2:], strict=False)
+        if row.anchor.height >= _LARGER * usual
+        and len(row.segments) == 1
+        and row.segments[0][0].left < gutter
+        and _are_apart(above, row)
+        and _are_apart(row, below)
+        and is_on_both_sides(above)
+        and is_on_both_sides(below)
+    ]
 
 
 def _split_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:

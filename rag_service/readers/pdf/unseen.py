@@ -57,6 +57,7 @@ class _Text(NamedTuple):
     colour: _Colour
     is_invisible: bool  # with neither fill nor outline, as recognised text is behind a scan
     is_suspect: bool  # by itself: transparent, of a pattern, or on a layer
+    is_clip: bool  # as the frame of what is painted after it, which shows its letters
     is_plain: bool  # it is seen on white paper
 
 
@@ -77,7 +78,7 @@ def drop_unseen(words: list[Word], page: Any, text_page: Any, objects: PageObjec
                 continue
             text = texts[address] = reader.text(address)
         here = over.get(place)
-        if text.is_plain and here is None:
+        if text.is_clip or (text.is_plain and here is None):
             continue
         if text.is_invisible:
             if not any(fill.is_image for fill in here or ()):
@@ -130,7 +131,9 @@ class _Reader:
             colour, is_suspect = (red, green, blue), not look[0] or alpha < _CLEAR
             is_invisible = mode == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
             is_plain = not (is_invisible or is_suspect or _are_alike(colour, _WHITE))
-            text = self._looks[look] = _Text(colour, is_invisible, is_suspect, is_plain)
+            text = self._looks[look] = _Text(
+                colour, is_invisible, is_suspect, mode >= pdfium.FPDF_TEXTRENDERMODE_FILL_CLIP, is_plain
+            )
         if _count_marks(address) and _is_on_layer(address):
             return text._replace(is_suspect=True, is_plain=False)
         return text

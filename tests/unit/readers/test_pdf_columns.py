@@ -203,3 +203,9 @@ def test_rows_of_phrases_are_no_columns() -> None:
     tasks = ["Replace the pumps in the cellar", "Paint the stairs of the house", "Clean the gutters of the roof"]
     names = ["Offer by the firm of Huber", "Order to the firm of Lang", "Offer by the firm of Berg"]
     assert read({15: tasks, 110: names}) == "\n".join("  ".join(row) for row in zip(tasks, names, strict=True))
+
+
+def test_a_short_heading_between_columns_divides_them() -> None:
+    columns = {15: HARBOUR, 110: BICYCLES}, {15: PARTY, 110: HARBOUR}
+    text = text_of([(columns[0], 40, 10), ({15: ["Parties"]}, 85, 18), (columns[1], 97, 10)])
+    assert text == "\n".join([*HARBOUR, "", *BICYCLES, "", "Parties", "", *PARTY, "", *HARBOUR])
