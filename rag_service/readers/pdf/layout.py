@@ -81,10 +81,9 @@ def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Rows with no empty line between them; one with a table stands alone."""
     block: list[Row] = []
     for row in rows:
-        if block:
-            if _are_apart(block[-1], row) or _holds_table(row) or _holds_table(block[-1]):
-                yield block
-                block = []
+        if block and (_are_apart(block[-1], row) or _holds_table(row) or _holds_table(block[-1])):
+            yield block
+            block = []
         block.append(row)
     if block:
         yield block
