@@ -73,6 +73,7 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     page: int | None = None  # page of a PDF
+    last_page: int | None = None  # on which a passage or quote ends, if it is another one
     headings: tuple[str, ...] = ()  # heading path, outermost first
     sheet: str | None = None  # worksheet name
     cell: str | None = None  # "C12", or a range "A12:F12"
@@ -175,7 +176,8 @@ def describe_place(document: DocumentRef, location: Location | None) -> str:
     if location.slide is not None:
         parts.append(f"slide {location.slide}")
     if location.page is not None:
-        parts.append(f"page {location.page}")
+        last = location.last_page
+        parts.append(f"page {location.page}" if last is None else f"pages {location.page}–{last}")
     if location.sheet:
         parts.append(f"sheet {location.sheet}")
     if location.headings:
@@ -209,6 +211,16 @@ class Chunk:
     type: str | None = None  # chunk type declared by the index, e.g. "required_data"
     metadata: Mapping[str, Any] = field(default_factory=dict)  # declared filter fields
     extra: Mapping[str, Any] = field(default_factory=dict)  # other metadata of the document, and of its node
+
+    @property
+    def location(self) -> Location | None:
+        """Where it begins, with the page on which it ends if that is another one."""
+        if not self.spans:
+            return None
+        first, last = self.spans[0].location, self.spans[-1].location
+        if not (first.page and last.page and first.part == last.part and last.page > first.page):
+            return first
+        return msgspec.structs.replace(first, last_page=last.page)
 
 
 @dataclass(frozen=True, kw_only=True)

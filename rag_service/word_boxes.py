@@ -61,18 +61,20 @@ def cut(span: Span, start: int, end: int) -> Span:
 
 
 def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) -> Location:
-    """The place of characters [start, end) of a document, with the boxes of their words on its page."""
-    page = location.page, location.part
-    here = [
-        span
-        for span in spans
-        if span.start < end and span.end > start and (span.location.page, span.location.part) == page
-    ]
+    """The place of characters [start, end) of a document, with the boxes of their words on its page.
+
+    Those of words on the pages after it are left out: a place is opened at its first page.
+    """
+    part = [span for span in spans if span.start < end and span.end > start and span.location.part == location.part]
+    here = [span for span in part if span.location.page == location.page]
     # Of scans that were read before words had places, each line is a span with its box.
     boxes = (box for span in here for box in (*span.location.boxes, *_boxes_of(span, start, end)))
+    last = max((span.location.page or 0 for span in part), default=0)
     return msgspec.structs.replace(
-        location, boxes=tuple(dict.fromkeys(boxes))
-    )  # a column's name belongs to several rows
+        location,
+        last_page=last if location.page and last > location.page else None,
+        boxes=tuple(dict.fromkeys(boxes)),  # a column's name belongs to several rows
+    )
 
 
 def _boxes_of(span: Span, start: int, end: int) -> list[Box]:

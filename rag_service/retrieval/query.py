@@ -246,7 +246,7 @@ class PassageRetriever(Unpicklable, BaseRetriever):
 def to_node(hit: Hit) -> NodeWithScore:
     """A passage as LlamaIndex sees it; the score is the calibrated relevance, 0..1."""
     chunk, document = hit.chunk, hit.chunk.document
-    location = chunk.spans[0].location if chunk.spans else None
+    location = chunk.location
     return make_node(
         chunk.id,
         chunk.text,

@@ -45,7 +45,7 @@ def present(kind: type[_Body], item: Any, /, **given: Any) -> _Body:
 def present_hit(kind: type[_Body], hit: Hit) -> _Body:
     """A passage as SourceBody, RelatedBody or PassageBody."""
     chunk, document = hit.chunk, hit.chunk.document
-    location = chunk.spans[0].location if chunk.spans else None
+    location = chunk.location
     if location is not None and kind is PassageBody:
         location = with_boxes(location, chunk.spans, chunk.start, chunk.end)
     return present(

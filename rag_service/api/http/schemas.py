@@ -141,6 +141,9 @@ class LocationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """A place in the original document; fields that do not apply are null or empty. Numbers begin at 1."""
 
     page: int | None
+    last_page: Annotated[
+        int | None, Meta(description="Page on which a passage or quote ends, if it runs over a page break.")
+    ]
     headings: list[str]
     sheet: str | None
     cell: str | None

@@ -153,8 +153,7 @@ def _id_of(hit: Hit) -> str:
 
 
 def _place_of(hit: Hit) -> str:
-    spans = hit.chunk.spans
-    return describe_place(hit.chunk.document, spans[0].location if spans else None)
+    return describe_place(hit.chunk.document, hit.chunk.location)
 
 
 def _url_of(address: str, document_id: str) -> str:

@@ -50,6 +50,8 @@ def join_hyphenated(text: str, vocabulary: Set[str]) -> str:
         start = max(found.string.rfind("\n", 0, found.start()) + 1, found.start() - _MAX_WORD)
         first = _FIRST.search(found.string[start : found.start()].rpartition(" ")[2])
         following = found["second"] + found["rest"]
+        if len(found["gap"]) > 1 and following[0].isupper() and not (first and first.group().isupper()):
+            return found.group()  # the next column begins with something else
         hyphen = "-" if first is None or _is_compound(first.group(), following, vocabulary) else ""
         return hyphen + following + (found["tail"] if found["tail"].startswith("  ") else found["gap"])
 

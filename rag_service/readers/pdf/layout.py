@@ -23,13 +23,15 @@ _MIN_ROWS = 5  # of prose on both sides
 _MIN_PROSE = 0.5  # of the rows between the first and the last with words on both sides, or of their lines
 _FILLED = 0.75  # of a column's width, by the median line; table labels vary in length
 _MIN_LETTERS = 12  # of prose
-_STRETCHED = 1.6  # of the height: spaces of a justified line; they are alike, unlike gaps between columns
-_MIN_SPACES, _ALIKE = 3, 0.1  # one after the other; the part by which they differ
-_BULLETS = frozenset("•●▪■◦○□‣⁃➢➤►▶✓✔\uf0b7\uf0a7")  # stand apart from the item that they mark
 _LETTERS = 0.5  # of the characters of prose
 _LARGER = 1.15  # than the usual height: a heading of what follows
 _FAR_BELOW = 3.0  # times the usual height; paragraphs of a column are closer
 _MAX_SPLITS = 4  # nested splits of a page into columns
+# Of columns too short for `_MIN_ROWS`: a few lines each, in a block with no empty line.
+_MIN_LINES, _MIN_LONGEST = 2, 3  # of every column, and of the longest
+_MIN_WRAPPED = 0.5  # of the lines below the first: a sentence goes on in them
+_MAX_DIGITS, _BETWEEN_PAGES = 4, 2.0  # of page numbers; of a line's height, between two pages
+_SENTENCE_END = (".", "!", "?", ":", ";")
 
 
 class Line(NamedTuple):
@@ -54,8 +56,10 @@ def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[W
     slanted = turned.pop(None, [])
     lines: list[Line] = []
     upright, *others = sorted(turned.values(), key=len, reverse=True) or [[]]
-    for part in _split_columns(with_tables(upright)):
-        lines += [Line("")] * bool(lines) + _paragraphs(part)
+    for side in _split_spread(with_tables(upright)):
+        for part in _split_columns(side):
+            for block in _split_short_columns(part):
+                lines += [Line("")] * bool(lines) + _paragraphs(block)
     for group in others:
         lines += [Line(""), *(Line(line.text, words=line.words) for line in _paragraphs(read_rows(group)))]
     if slanted:
@@ -66,18 +70,32 @@ def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[W
 
 def _paragraphs(rows: Iterable[Row]) -> list[Line]:
     lines: list[Line] = []
-    above: Word | None = None
-    is_below_table = False
-    for row in rows:
-        here = row.anchor
-        is_table = any(word.is_table for word in row.words)
-        if above and (
-            is_table or is_below_table or above.middle - here.middle > _PARAGRAPH_STEP * min(above.height, here.height)
-        ):
-            lines.append(Line(""))
-        lines += _lines_with_tables(row) if is_table else [_line(row)]
-        above, is_below_table = here, is_table
+    for block in _blocks(rows):
+        lines += [Line("")] * bool(lines)
+        for row in block:
+            lines += _lines_with_tables(row) if _holds_table(row) else [_line(row)]
     return lines
+
+
+def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows with no empty line between them; one with a table stands alone."""
+    block: list[Row] = []
+    for row in rows:
+        if block and (_are_apart(block[-1], row) or _holds_table(row) or _holds_table(block[-1])):
+            yield block
+            block = []
+        block.append(row)
+    if block:
+        yield block
+
+
+def _are_apart(above: Row, below: Row) -> bool:
+    step = above.anchor.middle - below.anchor.middle
+    return step > _PARAGRAPH_STEP * min(above.anchor.height, below.anchor.height)
+
+
+def _holds_table(row: Row) -> bool:
+    return any(word.is_table for word in row.words)
 
 
 def _line(row: Row) -> Line:
@@ -106,7 +124,8 @@ def _split_columns(words: Sequence[Word], *, splits: int = _MAX_SPLITS) -> list[
     gutter = gutters[0]
     parts: list[list[Row]] = []
     whole: list[Word] = []  # of full-width rows and bands without columns
-    for is_whole, band in itertools.groupby(rows, key=lambda row: _crosses(row, gutter)):
+    dividing = _dividing_headings(rows, gutter)
+    for is_whole, band in itertools.groupby(rows, key=lambda row: row in dividing or _crosses(row, gutter)):
         band_rows = list(band)
         if is_whole or not _has_columns(band_rows, gutters):
             whole += [word for row in band_rows for word in row.words]
@@ -121,9 +140,132 @@ def _split_columns(words: Sequence[Word], *, splits: int = _MAX_SPLITS) -> list[
     return [*parts, list(read_rows(whole))] if whole else parts
 
 
+def _split_spread(words: list[Word]) -> list[list[Word]]:
+    """The words of the left and of the right page where one wide page shows two of a book.
+
+    Their page numbers follow one another, on one line at the edge; nothing stands in the gap between the pages, and at
+    least one of them is prose.
+    """
+    numbers = [word for word in words if word.text.isdecimal() and len(word.text) <= _MAX_DIGITS]
+    if len(numbers) < 2:
+        return [words]
+    for edge in (max(words, key=lambda word: word.middle), min(words, key=lambda word: word.middle)):
+        pair = sorted(
+            (word for word in numbers if abs(word.middle - edge.middle) < edge.height / 2), key=lambda word: word.left
+        )
+        if len(pair) != 2 or int(pair[1].text) - int(pair[0].text) != 1:
+            continue
+        end = -math.inf
+        for word in sorted(words, key=lambda word: word.left):
+            if pair[0].right <= end and word.left <= pair[1].left and word.left - end > _BETWEEN_PAGES * edge.height:
+                gutter = (end + word.left) / 2
+                sides = [[one for one in words if (one.left < gutter) is is_left] for is_left in (True, False)]
+                if any(_is_wrapped([row.segments[0] for row in read_rows(side)]) for side in sides):
+                    return sides
+            end = max(end, word.right)
+    return [words]
+
+
+def _split_short_columns(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Rows in groups to be read one after the other, given those of a part in which `_split_columns` found no columns.
+
+    A gap that is empty over the whole height of a block divides it if the lines on each side make sentences of their
+    own. A row of short texts right above them heads the columns.
+    """
+    whole: list[Row] = []
+    blocks = list(_blocks(rows))
+    for place, block in enumerate(blocks):
+        sides = _short_columns(block)
+        if not sides:
+            whole += block
+            continue
+        above = blocks[place - 1] if place and len(blocks[place - 1]) == 1 and whole else []
+        if above and (heads := _heads(above[0], sides)):
+            whole.pop()
+            sides = [head + side for head, side in zip(heads, sides, strict=True)]
+        if whole:
+            yield whole
+        whole = []
+        yield from (list(read_rows(words)) for words in sides)
+    if whole:
+        yield whole
+
+
+def _short_columns(block: Sequence[Row]) -> list[list[Word]]:
+    """The words of each column of a block; none if it has no columns of prose."""
+    if len(block) < _MIN_LONGEST or any(map(_holds_table, block)):
+        return []
+    rows = [row.segments for row in block]
+    if sum(len(segments) > 1 for segments in rows) < _MIN_LINES:
+        return []
+    usual = statistics.median(row.anchor.height for row in block)
+    columns: list[list[list[Word]]] = []  # → lines → words
+    end = -math.inf
+    for segment in sorted((segment for segments in rows for segment in segments), key=lambda one: one[0].left):
+        if segment[0].left - end > COLUMN_GAP * usual:
+            columns.append([])
+        columns[-1].append(segment)
+        end = max(end, segment[-1].right)
+    if len(columns) < 2 or max(map(len, columns)) < _MIN_LONGEST:
+        return []
+    for lines in columns:
+        lines.sort(key=lambda line: -line[0].middle)
+    return [[word for line in lines for word in line] for lines in columns] if all(map(_is_wrapped, columns)) else []
+
+
+def _is_wrapped(lines: Sequence[Sequence[Word]]) -> bool:
+    """Whether the lines of a column make sentences that go on from line to line."""
+    if len(lines) < _MIN_LINES or sum(map(_is_prose, lines)) < _MIN_PROSE * len(lines):
+        return False
+    begin, end = min(line[0].left for line in lines), max(line[-1].right for line in lines)
+    filled = [line[-1].right - begin >= _FILLED * (end - begin) for line in lines]
+    if sum(filled[:-1]) < _MIN_PROSE * (len(lines) - 1):
+        return False
+    going_on = sum(
+        below[0].text[0].islower()
+        or (is_full and not below[0].text[0].isupper() and not above[-1].text.endswith(_SENTENCE_END))
+        for above, below, is_full in zip(lines, lines[1:], filled, strict=False)
+    )
+    return going_on >= _MIN_WRAPPED * (len(lines) - 1)
+
+
+def _heads(row: Row, sides: Sequence[Sequence[Word]]) -> list[list[Word]]:
+    """What stands above each column, if every column has something of its own above it; else nothing."""
+    spans = [(min(word.left for word in side), max(word.right for word in side)) for side in sides]
+    heads: list[list[Word]] = [[] for _ in sides]
+    for segment in row.segments:
+        inside = [
+            place for place, (left, right) in enumerate(spans) if segment[0].left < right and segment[-1].right > left
+        ]
+        if len(inside) != 1:
+            return []
+        heads[inside[0]] += segment
+    return heads if all(heads) else []
+
+
+def _dividing_headings(rows: Sequence[Row], gutter: float) -> list[Row]:
+    """Headings between columns above and columns below: nothing stands beside them, as short as they are."""
+    usual = statistics.median(row.anchor.height for row in rows)
+
+    def is_on_both_sides(row: Row) -> bool:
+        return row.segments[0][0].left < gutter <= row.segments[-1][0].left
+
+    return [
+        row
+        for above, row, below in zip(rows, rows[1:], rows[2:], strict=False)
+        if row.anchor.height >= _LARGER * usual
+        and len(row.segments) == 1
+        and row.segments[0][0].left < gutter
+        and _are_apart(above, row)
+        and _are_apart(row, below)
+        and is_on_both_sides(above)
+        and is_on_both_sides(below)
+    ]
+
+
 def _split_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
     """(rows of columns, separate rows below them on one side: a heading of what follows, a footer)."""
-    last = max(place for place, row in enumerate(rows) if len(_segments(row)) > 1)
+    last = max(place for place, row in enumerate(rows) if len(row.segments) > 1)
     usual = statistics.median(row.anchor.height for row in rows)
     for place in range(last + 1, len(rows)):
         row, step = rows[place], rows[place - 1].anchor.middle - rows[place].anchor.middle
@@ -134,7 +276,7 @@ def _split_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
 
 def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
     """Positions of gaps that at least `_MIN_ROWS` rows of prose share, most common first."""
-    gaps = [gap for row in rows if all(map(_is_prose, segments := _segments(row))) for gap in _gaps(segments)]
+    gaps = [gap for row in rows if all(map(_is_prose, segments := row.segments)) for gap in _gaps(segments)]
     while len(gaps) >= _MIN_ROWS:
         # A gap ends where the right column begins, which is the same for all its lines.
         ends = Counter(round(end) for _, end in gaps)
@@ -144,33 +286,6 @@ def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
             return
         yield (max(start for start, _ in over) + begin) / 2
         gaps = [gap for gap in gaps if gap not in over]
-
-
-def _segments(row: Row) -> list[list[Word]]:
-    """Words of a row from left to right, split at its wide gaps; a bullet belongs to its item."""
-    words = sorted(row.words, key=lambda word: word.left)
-    gaps = [behind.left - before.right for before, behind in itertools.pairwise(words)]
-    stretched = _stretched_spaces(gaps, row.anchor.height)
-    segments = [words[:1]]
-    for place, (before, behind) in enumerate(itertools.pairwise(words)):
-        is_item = len(segments[-1]) == 1 and before.text in _BULLETS
-        if gaps[place] > COLUMN_GAP * row.anchor.height and not is_item and place not in stretched:
-            segments.append([])
-        segments[-1].append(behind)
-    return segments
-
-
-def _stretched_spaces(gaps: Sequence[float], height: float) -> set[int]:
-    """Places of wide gaps that are the spaces of a justified line."""
-    found: set[int] = set()
-    begin = 0
-    for place in range(1, len(gaps) + 1):
-        if place < len(gaps) and abs(gaps[place] - gaps[begin]) <= _ALIKE * gaps[begin]:
-            continue
-        if place - begin >= _MIN_SPACES and COLUMN_GAP * height < gaps[begin] < _STRETCHED * height:
-            found.update(range(begin, place))
-        begin = place
-    return found
 
 
 def _gaps(segments: Sequence[Sequence[Word]]) -> Iterator[tuple[float, float]]:
@@ -188,13 +303,13 @@ def _is_prose(words: Sequence[Word]) -> bool:
 
 def _crosses(row: Row, gutter: float) -> bool:
     """Whether a word, or two words with no wide gap between them, cover the gutter."""
-    return any(segment[0].left < gutter < segment[-1].right for segment in _segments(row))
+    return any(segment[0].left < gutter < segment[-1].right for segment in row.segments)
 
 
 def _has_columns(rows: Sequence[Row], gutters: Sequence[float]) -> bool:
     """Whether prose runs on both sides of the first gutter, line under line."""
     gutter = gutters[0]
-    parted = [_segments(row) for row in rows]
+    parted = [row.segments for row in rows]
     both = [place for place, segments in enumerate(parted) if segments[0][0].left < gutter <= segments[-1][0].left]
     prose = [parted[place] for place in both if all(map(_is_prose, parted[place]))]
     if len(prose) < _MIN_ROWS:

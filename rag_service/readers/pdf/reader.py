@@ -43,13 +43,13 @@ from rag_service.readers.pdf.scans import (
     warn_of,
 )
 from rag_service.readers.pdf.tables import TableReader
+from rag_service.readers.pdf.unseen import drop_unseen
 from rag_service.readers.pdf.words import (
     Word,
     boxes_on,
     count_letters,
     drop_outside,
     is_bold,
-    is_invisible,
     part_at_rule,
     read_string,
     read_words,
@@ -210,11 +210,10 @@ def _read_page(
                 "Print the document to a new PDF and upload that."
             )
         objects = PageObjects(page.raw)
-        drawn = read_words(page.raw, text_page.raw)
-        words = drop_outside(drawn, page.raw)
-        laid_out = lay_out(words, with_tables=with_tables)
-        lines = _drop_invisible(laid_out, text_page.raw, objects)
-        if len(words) < len(drawn) or len(lines) < len(laid_out):
+        drawn = read_words(objects, text_page.raw)
+        words = drop_unseen(drop_outside(drawn, page.raw), page, text_page.raw, objects)
+        lines = lay_out(words, with_tables=with_tables)
+        if len(words) < len(drawn):
             builder.warn(HIDDEN)
         box_of = boxes_on(page.raw)
         tidied = tidy(
@@ -225,14 +224,6 @@ def _read_page(
         )
         pictures = finder.find(page, objects, words) if tidied else []
         return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw)), pictures
-
-
-def _drop_invisible(lines: list[Line], text_page: Any, objects: PageObjects) -> list[Line]:
-    """Without lines that nobody sees, unless a picture on the page shows what they say."""
-    unseen = {place for place, line in enumerate(lines) if is_invisible(text_page, line.ends[0])}
-    if not unseen or any(objects.of_kind(pdfium.FPDF_PAGEOBJ_IMAGE)):
-        return lines
-    return [line for place, line in enumerate(lines) if place not in unseen]
 
 
 def _page_line(line: Line, *, is_bold: bool) -> PageLine:

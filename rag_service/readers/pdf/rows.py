@@ -12,6 +12,7 @@ import bisect
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.pdf.words import COLUMN_GAP, Word, script_of
@@ -19,12 +20,15 @@ from rag_service.readers.pdf.words import COLUMN_GAP, Word, script_of
 COLUMN = "   "  # marks a gap wider than any space of justified text
 # The following are fractions of a row's height.
 _SAME_GAP = 0.05  # spaces of one justified line
-_MIN_SPACES = 3  # of a line whose spaces are all wide
+_MIN_SPACES = 3  # of a line whose spaces are all wide, and one after the other
+_STRETCHED = 1.6  # spaces of a justified line; they are alike, unlike gaps between columns
+_ALIKE = 0.1  # the part by which stretched spaces differ
 _TOUCHING = 0.06  # a footnote mark touches its word, another word never does
 _SAME_HEIGHT = 0.2
 _SAME_ROW = 0.7  # a figure centred beside a label of two lines is 0.5 to 0.68 away from either line
 _OVERLAP = 0.2  # of neighbouring words: italics and kerning
 _MUCH_NEARER = 0.5  # of the distance to the row above; a footnote mark is 0.3 above its row, 0.7 below the previous
+_BULLETS = frozenset("•●▪■◦○□‣⁃➢➤►▶✓✔\uf0b7\uf0a7")  # stand apart from the item that they mark
 _SCRIPT = re.compile(r"[-−+(\[]?\d{1,2}(?:[,;]\d{1,2})*[,;.)\]]?")  # what stands raised or lowered by itself
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")  # Hebrew, Arabic and related scripts
 
@@ -49,6 +53,24 @@ class Row:
     def add(self, word: Word) -> None:
         self.words.append(word)
         bisect.insort(self._taken, (word.left, word.right))
+
+    @cached_property
+    def segments(self) -> list[list[Word]]:
+        """The words of a complete row from left to right, split at its wide gaps; a bullet belongs to its item."""
+        words = sorted(self.words, key=lambda word: word.left)
+        gaps = [behind.left - before.right for before, behind in itertools.pairwise(words)]
+        wide = COLUMN_GAP * self.anchor.height
+        segments = [words[:1]]
+        if not gaps or max(gaps) <= wide:
+            segments[0] += words[1:]
+            return segments
+        stretched = _stretched_spaces(gaps, self.anchor.height)
+        for place, (before, behind) in enumerate(itertools.pairwise(words)):
+            is_item = len(segments[-1]) == 1 and before.text in _BULLETS
+            if gaps[place] > wide and not is_item and place not in stretched:
+                segments.append([])
+            segments[-1].append(behind)
+        return segments
 
     def collides(self, other: Row) -> bool:
         """Whether words of the two rows overlap horizontally."""
@@ -97,12 +119,25 @@ def _with_scripts(words: Sequence[Word]) -> Iterator[str]:
     """Their texts; marks and exponents that are words of their own are raised or lowered beside another word."""
     for place, word in enumerate(words):
         script = 0
-        if _SCRIPT.fullmatch(word.text):
+        if not word.text.isalpha() and _SCRIPT.fullmatch(word.text):
             for other in (*words[max(0, place - 1) : place], *words[place + 1 : place + 2]):
                 gap = max(word.left, other.left) - min(word.right, other.right)
                 if gap < COLUMN_GAP * other.height and not script:
                     script = script_of(_edges(word), _edges(other))
         yield word.text if script == 0 else raise_run(word.text) if script > 0 else lower_run(word.text)
+
+
+def _stretched_spaces(gaps: Sequence[float], height: float) -> set[int]:
+    """Places of wide gaps that are the spaces of a justified line."""
+    found: set[int] = set()
+    begin = 0
+    for place in range(1, len(gaps) + 1):
+        if place < len(gaps) and abs(gaps[place] - gaps[begin]) <= _ALIKE * gaps[begin]:
+            continue
+        if place - begin >= _MIN_SPACES and COLUMN_GAP * height < gaps[begin] < _STRETCHED * height:
+            found.update(range(begin, place))
+        begin = place
+    return found
 
 
 def _edges(word: Word) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import struct
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,7 +24,10 @@ _MAX_SEGMENTS = 400  # of one path; a drawing has more
 _MAX_RULES = 20_000  # per page; a drawing has more
 _MAX_DEPTH = 3  # of nested drawings
 
+SIDES = struct.Struct("4f")  # left, bottom, right, top: reading them at once is quicker
+
 _Point = tuple[float, float]
+_IDENTITY = PdfMatrix()
 
 
 class Rule(NamedTuple):
@@ -35,86 +39,151 @@ class Rule(NamedTuple):
     end: float
 
 
-def _directly(function: Any, result: Any, *arguments: Any) -> Any:
+def directly(function: Any, result: Any, *arguments: Any) -> Any:
     """A function of PDFium that takes pointers as numbers: wrapping those of thousands of objects takes longer."""
     return ctypes.PYFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
-_kind_of = _directly(pdfium.FPDFPageObj_GetType, ctypes.c_int, ctypes.c_void_p)
-_on_page = _directly(pdfium.FPDFPage_GetObject, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
-_in_form = _directly(pdfium.FPDFFormObj_GetObject, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong)
+_kind_of = directly(pdfium.FPDFPageObj_GetType, ctypes.c_int, ctypes.c_void_p)
+_on_page = directly(pdfium.FPDFPage_GetObject, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
+_draw_mode_of = directly(pdfium.FPDFPath_GetDrawMode, ctypes.c_int, *[ctypes.c_void_p] * 3)
+bounds_of = directly(pdfium.FPDFPageObj_GetBounds, ctypes.c_int, *[ctypes.c_void_p] * 5)
+_in_form = directly(pdfium.FPDFFormObj_GetObject, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong)
+
+
+class Painted(NamedTuple):
+    """A path, image or shading of a page."""
+
+    kind: int
+    address: int
+    place: int  # in the order in which the page is painted
+    is_filled: bool
+    is_stroked: bool
+    sides: tuple[float, ...]  # left, bottom, right, top, in its own coordinates
 
 
 class PageObjects:
-    """The objects of a page by their kind, given its raw handle; also those of drawings within it."""
+    """The objects of a page, given its raw handle, in the order in which they are painted: later ones cover earlier.
+
+    Those of a drawing within the page stand where the drawing does.
+    """
 
     def __init__(self, page: Any):
         self._page = page
+        self._matrices: dict[int, PdfMatrix] = {}  # of those in a drawing, by their place
 
     @cached_property
-    def _kinds(self) -> list[int]:
-        return _kinds(self._page, pdfium.FPDFPage_CountObjects(self._page), _on_page)
+    def _listed(self) -> tuple[list[int], list[int]]:
+        addresses, kinds = list[int](), list[int]()
 
-    def of_kind(self, kind: int) -> Iterator[tuple[Any, PdfMatrix]]:
+        def add(parent: Any, count: int, get: Any, matrix: PdfMatrix, depth: int) -> None:
+            place = ctypes.cast(parent, ctypes.c_void_p).value
+            found = list(map(get, itertools.repeat(place), range(count)))
+            kinds_found = list(map(_kind_of, found))
+            while pdfium.FPDF_PAGEOBJ_FORM in kinds_found:
+                index = kinds_found.index(pdfium.FPDF_PAGEOBJ_FORM)
+                extend(found[:index], kinds_found[:index], matrix, depth)
+                if depth < _MAX_DEPTH:
+                    form = _handle(found[index])
+                    inner = pdfium.FPDFFormObj_CountObjects(form)
+                    add(form, inner, _in_form, _matrix_of(form).multiply(matrix), depth + 1)
+                del found[: index + 1], kinds_found[: index + 1]
+            extend(found, kinds_found, matrix, depth)
+
+        def extend(found: Sequence[int], kinds_found: Sequence[int], matrix: PdfMatrix, depth: int) -> None:
+            if depth:
+                places = range(len(addresses), len(addresses) + len(found))
+                self._matrices.update(dict.fromkeys(places, matrix))
+            addresses.extend(found)
+            kinds.extend(kinds_found)
+
+        add(self._page, pdfium.FPDFPage_CountObjects(self._page), _on_page, PdfMatrix(), 0)
+        return addresses, kinds
+
+    @property
+    def addresses(self) -> list[int]:
+        """Where PDFium keeps each."""
+        return self._listed[0]
+
+    def of_page(self) -> Sequence[int]:
+        """The addresses of those that are in no drawing."""
+        addresses = self.addresses
+        if not self._matrices:
+            return addresses
+        return [address for place, address in enumerate(addresses) if place not in self._matrices]
+
+    def texts(self) -> Iterator[int]:
+        """The addresses of the texts."""
+        return (address for address, kind in zip(*self._listed, strict=True) if kind == pdfium.FPDF_PAGEOBJ_TEXT)
+
+    def images(self) -> Iterator[tuple[Any, PdfMatrix]]:
         """Handles, each with the matrix from its coordinates to those of the page."""
-        return self._walk(self._page, self._kinds, pdfium.FPDFPage_GetObject, kind, PdfMatrix(), depth=0)
+        return (
+            (_handle(item.address), self.matrix(item.place))
+            for item in self.painted
+            if item.kind == pdfium.FPDF_PAGEOBJ_IMAGE
+        )
 
-    def _walk(
-        self, parent: Any, kinds: Sequence[int], get: Any, wanted: int, matrix: PdfMatrix, *, depth: int
-    ) -> Iterator[tuple[Any, PdfMatrix]]:
-        for index, kind in enumerate(kinds):
-            if kind == wanted:
-                yield get(parent, index), matrix
-            elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _MAX_DEPTH:
-                form = get(parent, index)
-                inner = _kinds(form, pdfium.FPDFFormObj_CountObjects(form), _in_form)
-                outer = _matrix_of(form).multiply(matrix)
-                yield from self._walk(form, inner, pdfium.FPDFFormObj_GetObject, wanted, outer, depth=depth + 1)
+    @cached_property
+    def painted(self) -> list[Painted]:
+        """What is painted besides texts."""
+        found: list[Painted] = []
+        sides, modes = (ctypes.c_float * 4)(), (ctypes.c_int * 2)()
+        start = ctypes.addressof(sides)
+        sides_at = start, start + 4, start + 8, start + 12
+        modes_at = ctypes.addressof(modes), ctypes.addressof(modes) + 4
+        addresses, kinds = self._listed
+        for place in [place for place, kind in enumerate(kinds) if kind != pdfium.FPDF_PAGEOBJ_TEXT]:
+            address, kind = addresses[place], kinds[place]
+            is_filled, is_stroked = True, False
+            if kind == pdfium.FPDF_PAGEOBJ_PATH:
+                _draw_mode_of(address, *modes_at)
+                is_filled, is_stroked = modes[0] != 0, modes[1] != 0
+                if not (is_filled or is_stroked):
+                    continue
+            bounds_of(address, *sides_at)
+            found.append(Painted(kind, address, place, is_filled, is_stroked, SIDES.unpack(sides)))
+        return found
+
+    def matrix(self, place: int) -> PdfMatrix:
+        """From the coordinates of one to those of the page."""
+        return self._matrices.get(place, _IDENTITY)
+
+    def box(self, place: int, sides: Sequence[float]) -> tuple[float, float, float, float]:
+        """On the page, given left, bottom, right and top of one in its own coordinates."""
+        left, bottom, right, top = sides
+        matrix = self._matrices.get(place)
+        return matrix.on_rect(left, bottom, right, top) if matrix else (left, bottom, right, top)
 
 
-def _kinds(parent: Any, count: int, get: Any) -> list[int]:
-    address = ctypes.cast(parent, ctypes.c_void_p).value
-    return [_kind_of(get(address, index)) for index in range(count)]
+def _handle(address: int) -> Any:
+    return ctypes.cast(address, pdfium.FPDF_PAGEOBJECT)
 
 
 def read_rules(objects: PageObjects) -> list[Rule]:
     """Rules of a page; none if there are more than `_MAX_RULES`: that is a drawing."""
-    reader = _Reader()
     found = (
-        rule for path, matrix in objects.of_kind(pdfium.FPDF_PAGEOBJ_PATH) for rule in reader.of_path(path, matrix)
+        rule for path in objects.painted if path.kind == pdfium.FPDF_PAGEOBJ_PATH for rule in _of_path(path, objects)
     )
     rules = list(itertools.islice(found, _MAX_RULES + 1))
     return rules if len(rules) <= _MAX_RULES else []
 
 
-class _Reader:
-    """Reuses its ctypes buffers: a page has thousands of objects, most without any line."""
-
-    def __init__(self) -> None:
-        self._sides = [ctypes.c_float() for _ in range(4)]
-        self._side_references = [ctypes.byref(side) for side in self._sides]
-        self._fill, self._stroke = ctypes.c_int(), ctypes.c_int()
-        self._mode_references = ctypes.byref(self._fill), ctypes.byref(self._stroke)
-
-    def of_path(self, path: Any, matrix: PdfMatrix) -> Iterator[Rule]:
-        pdfium.FPDFPath_GetDrawMode(path, *self._mode_references)
-        is_stroked = self._stroke.value != 0
-        if not (is_stroked or self._fill.value):
-            return
-        pdfium.FPDFPageObj_GetBounds(path, *self._side_references)
-        left, bottom, right, top = (side.value for side in self._sides)
-        count = pdfium.FPDFPath_CountSegments(path)
-        is_thin = right - left <= _THIN or top - bottom <= _THIN
-        if is_thin and count <= _BOX_SEGMENTS:
-            yield from _rule_of_box(*matrix.on_point(left, bottom), *matrix.on_point(right, top))
-        elif count <= _MAX_SEGMENTS and (is_stroked or count > _BOX_SEGMENTS):
-            for points in _outlines(path, count, _matrix_of(path).multiply(matrix)):
-                if is_stroked:
-                    for one, other in itertools.pairwise(points):
-                        yield from _rule(*one, *other)
-                else:
-                    xs, ys = [x for x, _ in points], [y for _, y in points]
-                    yield from _rule_of_box(min(xs), min(ys), max(xs), max(ys))
+def _of_path(path: Painted, objects: PageObjects) -> Iterator[Rule]:
+    left, bottom, right, top = path.sides
+    handle = _handle(path.address)
+    count = pdfium.FPDFPath_CountSegments(handle)
+    is_thin = right - left <= _THIN or top - bottom <= _THIN
+    if is_thin and count <= _BOX_SEGMENTS:
+        yield from _rule_of_box(*objects.box(path.place, path.sides))
+    elif count <= _MAX_SEGMENTS and (path.is_stroked or count > _BOX_SEGMENTS):
+        for points in _outlines(handle, count, _matrix_of(handle).multiply(objects.matrix(path.place))):
+            if path.is_stroked:
+                for one, other in itertools.pairwise(points):
+                    yield from _rule(*one, *other)
+            else:
+                xs, ys = [x for x, _ in points], [y for _, y in points]
+                yield from _rule_of_box(min(xs), min(ys), max(xs), max(ys))
 
 
 def _matrix_of(item: Any) -> PdfMatrix:

@@ -96,7 +96,7 @@ def _images(objects: PageObjects) -> Iterator[tuple[PageBox, int, int]]:
     """(box, bytes, pixels) of the images of a page."""
     sides = [ctypes.c_float() for _ in range(4)]
     across, down = ctypes.c_uint(), ctypes.c_uint()
-    for image, matrix in objects.of_kind(pdfium.FPDF_PAGEOBJ_IMAGE):
+    for image, matrix in objects.images():
         pdfium.FPDFPageObj_GetBounds(image, *map(ctypes.byref, sides))
         pdfium.FPDFImageObj_GetImagePixelSize(image, ctypes.byref(across), ctypes.byref(down))
         box = matrix.on_rect(*(side.value for side in sides))

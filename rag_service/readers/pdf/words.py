@@ -32,6 +32,7 @@ import pypdfium2.raw as pdfium
 
 from rag_service.domain import Box as PageBox
 from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.pdf.rules import SIDES, PageObjects, bounds_of, directly
 
 _HYPHENS = "\x02\ufffe"
 _WORD = re.compile(rf"[^\s{_HYPHENS}]+[{_HYPHENS}]?|[{_HYPHENS}]")
@@ -65,6 +66,8 @@ _STACKED = 2.0  # times the height of a character: a word of two lines; an index
 _REPEATED = 0.15  # of the height, between a word and the same one drawn again
 _STEP, _FINE = 100, 1000  # points, and parts of a thousandth, from which a page's directions are measured
 _MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
+
+_loose_box = directly(pdfium.FPDFText_GetLooseCharBox, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 
 
 class Word(NamedTuple):
@@ -106,8 +109,8 @@ def letter(words: Sequence[Word], text: str) -> list[Lettered]:
     return [(0, whole)]
 
 
-def read_words(page: Any, text_page: Any) -> list[Word]:
-    """Words of a page in PDFium's order, given its raw handles."""
+def read_words(objects: PageObjects, text_page: Any) -> list[Word]:
+    """Words of a page in PDFium's order, given its objects and the raw handle of its text."""
     reader = _Reader(text_page)
     drawn = list(reader.words())
     words = _drop_clipped(_drop_repeated(drawn), text_page)
@@ -118,7 +121,7 @@ def read_words(page: Any, text_page: Any) -> list[Word]:
         # A lost letter in the middle of a word is rare and left out.
         words += [
             letter
-            for letter in _lost_letters(page, text_page)
+            for letter in _lost_letters(objects, text_page)
             if not any(
                 word.left <= letter.left
                 and letter.right <= word.right
@@ -153,21 +156,19 @@ def drop_outside(words: list[Word], page: Any) -> list[Word]:
     ]
 
 
-def is_invisible(text_page: Any, index: int) -> bool:
-    """Whether a character is drawn with neither fill nor outline, as recognised text is behind a scan."""
-    item = pdfium.FPDFText_GetTextObject(text_page, index) if index >= 0 else None
-    return bool(item and pdfium.FPDFTextObj_GetTextRenderMode(item) == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE)
-
-
 def _drop_repeated(words: list[Word]) -> list[Word]:
     """Without words that repeat another one at the same place."""
     kept: dict[str, list[Word]] = {}
     shown: list[Word] = []
     for word in words:
-        same, near = kept.setdefault(word.text, []), _REPEATED * word.height
+        same = kept.get(word.text)
+        if same is None:
+            kept[word.text] = [word]
+            shown.append(word)
+            continue
+        near, left, middle = _REPEATED * word.height, word.left, word.middle
         for other in same:
-            level = abs(word.middle - other.middle) < near and word.turns == other.turns
-            if level and abs(word.left - other.left) < near:
+            if -near < left - other.left < near and -near < middle - other.middle < near and word.turns == other.turns:
                 break
         else:
             same.append(word)
@@ -345,7 +346,8 @@ class _Reader:
     def __init__(self, text_page: Any):
         self._page = text_page
         self._first, self._last = pdfium.FS_RECTF(), pdfium.FS_RECTF()
-        self._boxes = ctypes.byref(self._first), ctypes.byref(self._last)
+        self._boxes = ctypes.addressof(self._first), ctypes.addressof(self._last)
+        self._address = ctypes.cast(text_page, ctypes.c_void_p).value
         self._height = math.inf  # that a word of one line has at most
         self.may_hide_letters = False  # a word ends with a wide "f", which may cover another
 
@@ -395,8 +397,8 @@ class _Reader:
         yield start + begin, stop
 
     def _load_boxes(self, first: int, last: int) -> None:
-        pdfium.FPDFText_GetLooseCharBox(self._page, first, self._boxes[0])
-        pdfium.FPDFText_GetLooseCharBox(self._page, last, self._boxes[1])
+        _loose_box(self._address, first, self._boxes[0])
+        _loose_box(self._address, last, self._boxes[1])
 
     def _word(self, text: str, start: int, *, number: int, spaced: bool) -> Word:
         self._load_boxes(start, start + len(text) - 1)
@@ -417,15 +419,16 @@ class _Reader:
             self._height = _STACKED * max(first.right - first_left, last_right - last_left)
         else:
             self._height = _STACKED * max(first_top - first_bottom, last_top - last_bottom)
-        if _MAYBE_MINUS.search(text):
+        is_plain = text.isascii() and text.isprintable()
+        if not is_plain and _MAYBE_MINUS.search(text):
             text = self._with_minus(text, start)
         if turns == 0 and len(text) > 1:
             text = self._with_scripts(text, start)
         if text[-1] == "f" and last_right - last_left > _WIDE_LETTER * (last_top - last_bottom):
             self.may_hide_letters = True
-        if _SURROGATE.search(text):
-            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        if not (text.isascii() and text.isprintable()):
+        if not is_plain:
+            if _SURROGATE.search(text):
+                text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
             text = text.translate(_TRANSLATION)
         left, bottom, right, top = turn(box, turns) if turns else box
         return Word(text, number, spaced, turns, left, right, (bottom + top) / 2, top - bottom, start)
@@ -467,7 +470,7 @@ class _Reader:
         return _MAYBE_MINUS.sub(read, text)
 
     def _edges(self, index: int) -> tuple[float, float]:
-        pdfium.FPDFText_GetLooseCharBox(self._page, index, self._boxes[0])
+        _loose_box(self._address, index, self._boxes[0])
         return self._first.bottom, self._first.top - self._first.bottom
 
 
@@ -523,41 +526,42 @@ def _on_page(page: Any, right: float, up: float) -> tuple[float, float]:
     return x.value / _FINE, y.value / _FINE
 
 
-def _lost_letters(page: Any, text_page: Any) -> list[Word]:
+def _lost_letters(objects: PageObjects, text_page: Any) -> list[Word]:
     """Letters that PDFium drops as duplicates of the letter before, although they stand beside it.
 
     PDFium drops a text object that repeats the previous one and covers half of it, as the wide box of an italic "f"
     does. The lost letter is therefore the same as the previous one. Only upright letters of the page itself are found.
     """
     found: list[Word] = []
-    sides = [ctypes.c_float() for _ in range(4)]
-    references = [ctypes.byref(side) for side in sides]
+    sides = (ctypes.c_float * 4)()
+    start = ctypes.addressof(sides)
+    places = start, start + 4, start + 8, start + 12
     before: Box = (0.0, 0.0, 0.0, 0.0)
-    item_before = None
+    address_before = 0
     suspects = 0
-    for index in range(pdfium.FPDFPage_CountObjects(page)):
-        item = pdfium.FPDFPage_GetObject(page, index)
-        pdfium.FPDFPageObj_GetBounds(item, *references)
-        left, bottom, right, top = box = sides[0].value, sides[1].value, sides[2].value, sides[3].value
+    for address in objects.of_page():
+        bounds_of(address, *places)
+        left, bottom, right, top = box = SIDES.unpack(sides)
         step = left - before[0]
-        wider = (right - left) - (before[2] - before[0])
-        is_same_size = abs(wider) + abs(bottom - before[1]) + abs(top - before[3]) < 0.1
-        if is_same_size and 0.15 * (top - bottom) < step < right - left:
-            suspects += 1
-            if suspects > _MAX_SUSPECTS:
-                break
-            letter = _text(item_before, text_page).strip()
-            if len(letter) == 1 and not _text(item, text_page):
-                overhang = (right - left - step) / 2
-                found.append(
-                    Word(letter, -2, False, 0, left + overhang, right - overhang, (bottom + top) / 2, top - bottom)
-                )
-        before, item_before = box, item
+        if 0.15 * (top - bottom) < step < right - left:
+            wider = (right - left) - (before[2] - before[0])
+            if abs(wider) + abs(bottom - before[1]) + abs(top - before[3]) < 0.1:
+                suspects += 1
+                if suspects > _MAX_SUSPECTS:
+                    break
+                letter = _text(address_before, text_page).strip()
+                if len(letter) == 1 and not _text(address, text_page):
+                    overhang = (right - left - step) / 2
+                    found.append(
+                        Word(letter, -2, False, 0, left + overhang, right - overhang, (bottom + top) / 2, top - bottom)
+                    )
+        before, address_before = box, address
     return found
 
 
-def _text(item: Any, text_page: Any) -> str:
-    if pdfium.FPDFPageObj_GetType(item) != pdfium.FPDF_PAGEOBJ_TEXT:
+def _text(address: int, text_page: Any) -> str:
+    item = ctypes.cast(address, pdfium.FPDF_PAGEOBJECT)
+    if not address or pdfium.FPDFPageObj_GetType(item) != pdfium.FPDF_PAGEOBJ_TEXT:
         return ""
     return read_string(lambda *out: pdfium.FPDFTextObj_GetText(item, text_page, *out))
 

@@ -21,6 +21,9 @@ export const extensionOf = (name) => /\.([a-z0-9]{1,8})$/i.exec(name ?? "")?.[1]
 
 export const iconOf = (name) => ICONS[extensionOf(name)] ?? "text";
 
+/** "3", or "3–4" of what runs over a page break. Answers kept from before name the first page only. */
+const pagesOf = ({ page, lastPage }) => (lastPage ? `${page}–${lastPage}` : String(page));
+
 /** As short as a badge needs: "Stocks!C12", "p. 3", "Requirements". Empty when the whole document is meant. */
 export function shortPlace(location) {
   if (!location) return "";
@@ -28,7 +31,7 @@ export function shortPlace(location) {
   if (slide !== null) return t("place_slide", { value: String(slide) });
   if (part || path || time) return part ?? path ?? time;
   if (sheet && cell) return `${sheet}!${cell}`;
-  if (page !== null) return t("place_page_short", { value: String(page) });
+  if (page !== null) return t("place_page_short", { value: pagesOf(location) });
   if (cell ?? sheet) return cell ?? sheet;
   if (headings.length) return headings.at(-1);
   if (row !== null) return t("place_row", { value: String(row) });
@@ -42,7 +45,7 @@ export function fullPlace(location) {
   const parts = [
     part,
     slide !== null && t("place_slide", { value: String(slide) }),
-    page !== null && t("place_page", { value: String(page) }),
+    page !== null && t("place_page", { value: pagesOf(location) }),
     sheet && t("place_sheet", { value: sheet }),
     headings.length > 0 && t("place_section", { value: headings.join(" › ") }),
     cell && t(cell.includes(":") ? "place_cells" : "place_cell", { value: cell }),

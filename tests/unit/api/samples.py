@@ -52,6 +52,7 @@ DOCUMENT = DocumentRef(
 PLACE = Location(sheet="Stocks", cell="C12", row=12)
 PLACE_BODY: dict[str, Any] = {  # the same as the API shows it
     "page": None,
+    "lastPage": None,
     "headings": [],
     "sheet": "Stocks",
     "cell": "C12",

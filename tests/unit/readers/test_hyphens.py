@@ -93,3 +93,8 @@ def test_joining_takes_linear_time(text: str) -> None:
     text += " end-\ning"
     join_hyphenated(text, read_vocabulary([text]))
     assert time.perf_counter() - started < 5
+
+
+def test_a_hyphenated_word_does_not_go_on_in_a_block_that_begins_with_a_capital() -> None:
+    text = "Deposits on Busi-\n\nIF the day is a Friday"
+    assert join_hyphenated(text, read_vocabulary([text])) == text

@@ -192,3 +192,20 @@ def test_a_heading_below_columns_stays_with_what_it_heads() -> None:
 def test_a_footer_on_the_left_comes_last() -> None:
     text = text_of([({15: HARBOUR, 110: BICYCLES}, 40, 10), ({15: ["Page 3"]}, 280, 10)])
     assert text == "\n".join([*HARBOUR, "", *BICYCLES, "", "Page 3"])
+
+
+def test_a_few_lines_side_by_side_are_columns_if_their_sentences_go_on() -> None:
+    assert read({15: HARBOUR[:3], 110: BICYCLES[:3]}) == "\n".join([*HARBOUR[:3], "", *BICYCLES[:3]])
+
+
+def test_rows_of_phrases_are_no_columns() -> None:
+    """Nothing goes on from line to line."""
+    tasks = ["Replace the pumps in the cellar", "Paint the stairs of the house", "Clean the gutters of the roof"]
+    names = ["Offer by the firm of Huber", "Order to the firm of Lang", "Offer by the firm of Berg"]
+    assert read({15: tasks, 110: names}) == "\n".join("  ".join(row) for row in zip(tasks, names, strict=True))
+
+
+def test_a_short_heading_between_columns_divides_them() -> None:
+    columns = {15: HARBOUR, 110: BICYCLES}, {15: PARTY, 110: HARBOUR}
+    text = text_of([(columns[0], 40, 10), ({15: ["Parties"]}, 85, 18), (columns[1], 97, 10)])
+    assert text == "\n".join([*HARBOUR, "", *BICYCLES, "", "Parties", "", *PARTY, "", *HARBOUR])

@@ -92,3 +92,25 @@ def test_a_mark_covers_exactly_the_words_of_a_quote(change: Callable[[pypdfium2.
         assert location is not None
         wanted, shown = (Counter(filter(str.isalnum, one)) for one in (quote, under(page, location)))
         assert (shown, bool(location.boxes)) == (wanted, True), quote
+
+
+def test_a_quote_over_a_page_break_names_both_pages_and_one_behind_it_its_own() -> None:
+    file = FPDF()
+    file.set_font("Helvetica", size=11)
+    for line in ("The tenant may reduce the rent by", "eight per cent until the lift runs. Pets are allowed."):
+        file.add_page()
+        file.text(20, 20, line)
+    parsed = parse(bytes(file.output()), file_name="lease.pdf")
+    chunk = make_hit(parsed.text, spans=parsed.spans).chunk
+    text = parsed.text.replace("\n", " ")
+
+    def pages_of(quote: str) -> tuple[int | None, int | None]:
+        start = text.index(quote)
+        location = locate(chunk, start, start + len(quote), analyse(quote, "en"))
+        assert location is not None
+        return location.page, location.last_page
+
+    assert pages_of("may reduce the rent by eight per cent until the lift runs") == (1, 2)
+    assert pages_of("eight per cent until the lift runs") == (2, None)
+    assert pages_of("The tenant may reduce the rent") == (1, None)
+    assert chunk.location is not None and (chunk.location.page, chunk.location.last_page) == (1, 2)

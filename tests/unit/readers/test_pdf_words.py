@@ -96,7 +96,14 @@ def test_places_stay_right_after_a_character_of_two_units_and_one_without_a_mean
     assert text_of(text, unicode={"a": "\U0001f600", "b": "\0"}).split("\n") == ["😀", "", "one  two"]
 
 
-@pytest.mark.parametrize(("picture", "shown"), [(b"", ["seen"]), (b"/I Do ", ["recognised", "seen"])])
+@pytest.mark.parametrize(
+    ("picture", "shown"),
+    [
+        (b"", ["seen"]),
+        (b"/I Do ", ["seen"]),  # a picture elsewhere
+        (b"q 200 0 0 200 0 0 cm /I Do Q ", ["recognised", "seen"]),
+    ],
+)
 def test_text_that_nobody_sees_is_left_out_unless_it_is_behind_a_scan(picture: bytes, shown: list[str]) -> None:
     text = b"BT /F1 9 Tf 20 150 Td (seen) Tj 300 0 Td (beyond) Tj -300 -30 Td 3 Tr (recognised) Tj ET"
     data = samples.pdf_of_objects(
@@ -104,7 +111,7 @@ def test_text_that_nobody_sees_is_left_out_unless_it_is_behind_a_scan(picture: b
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 6 0 R/Resources 4 0 R>>",
         b"<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>/XObject<</I 5 0 R>>>>",
-        samples.stream(b"\0", keys="/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8"),
+        samples.stream(b"\xff", keys="/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8"),
         samples.stream(picture + text),
     )
     document = parse(data, file_name="a.pdf")

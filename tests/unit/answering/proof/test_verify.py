@@ -303,13 +303,13 @@ def test_numbers_under_another_heading_of_the_row_do_not_verify() -> None:
     assert citation.status is X
 
 
-def test_the_place_of_a_quote_over_two_pages_is_the_first() -> None:
+def test_the_place_of_a_quote_over_two_pages_names_both() -> None:
     text = "Applicants must file within 20 working days after the notice."
     spans = tuple(
         Span(start=100 + i * 30, end=130 + i * 31, location=Location(page=page)) for i, page in enumerate((3, 4))
     )
     (citation,) = verify_answer(f"{text} [C1]", [make_hit(text, start=100, spans=spans)]).citations
-    assert citation.location == Location(page=3)
+    assert citation.location == Location(page=3, last_page=4)
 
 
 def test_title_and_headings_may_name_what_the_sentence_leaves_out() -> None:

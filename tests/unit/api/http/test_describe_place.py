@@ -22,6 +22,7 @@ from tests.unit.api.samples import DOCUMENT
         ("contrato.docx", Location(paragraph=4, row=2), "contrato.docx, row 2 of the table after paragraph 4"),
         ("nota.txt", Location(), "nota.txt"),
         ("deck.pptx", Location(slide=2, headings=("Rates",), part="notes"), "deck.pptx, notes, slide 2, section Rates"),
+        ("rapport.pdf", Location(page=3, last_page=4), "rapport.pdf, pages 3–4"),
         ("mail.eml", Location(part="offer.pdf", page=3), "mail.eml, offer.pdf, page 3"),
         ("orders.jsonl", Location(row=4, path="lines[0].sku"), "orders.jsonl, row 4, lines[0].sku"),
         ("talk.vtt", Location(time="00:01:02"), "talk.vtt, at 00:01:02"),
