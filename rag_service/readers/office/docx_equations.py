@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from rag_service.readers.common.builder import one_line
@@ -26,7 +27,22 @@ def _fraction(element: Element, read: Read) -> str:
         return "¦".join(parts)
     if len(parts) == 2 and all(part.isdecimal() and len(part) <= 3 for part in parts):
         return f"{raise_run(parts[0])}/{lower_run(parts[1])}"
-    return "/".join(map(_grouped, parts))
+    return "/".join([*map(_grouped, parts[:1]), *map(_one_factor, parts[1:])])
+
+
+def _one_factor(text: str) -> str:
+    """What is divided by: "a/2c" would be read as half of a, times c."""
+    is_word = text.isalpha() and len(text) > 2
+    is_one = len(text) == 1 or text.isdecimal() or is_word or re.fullmatch(r"\([^()]*\)", text) is not None
+    return text if is_one else f"({text})"
+
+
+def _accented(element: Element, read: Read) -> str:
+    """A letter with the mark that it bears, as x̄ or ŷ."""
+    usual = "\u0302" if element.tag == _M + "acc" else "\u0304"
+    text = _part(element, "e", read)
+    is_below = _property(element, "pos", "top") == "bot"
+    return text + (_property(element, "chr", usual) if len(text) == 1 and not is_below else "")
 
 
 def _delimited(element: Element, read: Read) -> str:
@@ -66,6 +82,8 @@ _STRUCTURES: dict[str, Callable[[Element, Read], str]] = {
     "rad": _root,
     "func": _function,
     "m": _matrix,
+    "acc": _accented,
+    "bar": _accented,
     "eqArr": lambda element, read: "; ".join(_parts(element, "e", read)),
     "limLow": lambda element, read: f"{_part(element, 'e', read)}_{_grouped(_part(element, 'lim', read))}",
     "limUpp": lambda element, read: f"{_part(element, 'e', read)}^{_grouped(_part(element, 'lim', read))}",
