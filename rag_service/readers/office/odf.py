@@ -34,7 +34,7 @@ _STYLED = {  # element → family of its style
     _TEXT + "span": "text", _TEXT + "a": "text", _TEXT + "p": "paragraph", _TEXT + "h": "paragraph",
     _TABLE + "table-cell": "table-cell",
 }  # fmt: skip
-_CONDITIONAL = (_TEXT + "hidden-text", _TEXT + "hidden-paragraph")  # the latter stands in its paragraph
+_CONDITIONAL = (_TEXT + "hidden-text", _TEXT + "section", _TEXT + "hidden-paragraph")  # the last is in its paragraph
 _COLUMN_GROUPS = ("table-columns", "table-header-columns", "table-column-group")
 _MAX_REPEATED = 200  # cells or rows written out; spreadsheets repeat empty ones a million times
 _MAX_CELLS = 300_000
@@ -321,12 +321,16 @@ def _settle_characters(body: Element, looks: Mapping[tuple[str, str], str]) -> l
             element.text = ""
         elif look in ("super", "sub"):
             _change_texts(element, raise_run if look == "super" else lower_run)
-    for mark in [one for one in body.iter(*_CONDITIONAL) if one.get(_TEXT + "is-hidden") == "true"]:
+    for mark in [one for one in body.iter(*_CONDITIONAL) if _is_hidden(one)]:
         warnings[HIDDEN] = None
-        whole = mark if mark.tag == _CONDITIONAL[0] else mark.getparent()
+        whole = mark.getparent() if mark.tag == _TEXT + "hidden-paragraph" else mark
         whole[:] = []
         whole.text = ""
     return list(warnings)
+
+
+def _is_hidden(element: Element) -> bool:
+    return element.get(_TEXT + "is-hidden") == "true" or element.get(_TEXT + "display") == "none"
 
 
 def _change_texts(element: Element, change: Callable[[str], str]) -> None:
