@@ -84,13 +84,10 @@ def _read(text: str) -> list[tuple[int | None, Any]] | str:
     except RecursionError:
         return _TOO_DEEP
     except ValueError:
-        is_told = isinstance(first, json.JSONDecodeError)
-        return f"{first.msg[:1].lower()}{first.msg[1:].removesuffix(" at")} in line {first.lineno}" if is_told else "a number is too long"
-
-
-def write_value(builder: TextBuilder, value: Any, *, row: int | None, name: str) -> None:
-    """Write a value: texts, numbers, lists, and objects; raises DocumentError if it is nested too deeply."""
-    _write(builder, value, path="", label="", row=row, depth=0, name=name)
+        if not isinstance(first, json.JSONDecodeError):
+            return "a number is too long"
+        fault = first.msg[:1].lower() + first.msg[1:].removesuffix(" at")
+        return f"{fault} in line {first.lineno}"
 
 
 def _decode(text: str) -> list[tuple[int | None, Any]]:
