@@ -90,6 +90,11 @@ def _read(text: str) -> list[tuple[int | None, Any]] | str:
         return f"{fault} in line {first.lineno}"
 
 
+def write_value(builder: TextBuilder, value: Any, *, row: int | None, name: str) -> None:
+    """Write a value: texts, numbers, lists, and objects; raises DocumentError if it is nested too deeply."""
+    _write(builder, value, path="", label="", row=row, depth=0, name=name)
+
+
 def _decode(text: str) -> list[tuple[int | None, Any]]:
     """Raises ValueError and RecursionError."""
     values: list[tuple[int | None, Any]] = []

@@ -16,6 +16,7 @@ from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, clean, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.equations import write_math
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name
@@ -24,7 +25,7 @@ from rag_service.readers.web.html_numbering import NUMBER, settle_numbers
 
 MEDIA_TYPE = "text/html"
 _SKIPPED = frozenset({
-    "script", "style", "noscript", "template", "iframe", "svg", "math", "object", "embed", "button", "select",
+    "script", "style", "noscript", "template", "iframe", "svg", "object", "embed", "button", "select",
     "option", "textarea", "input", "nav", "aside", "footer", "canvas", "audio", "video", "map", "head",
 })  # fmt: skip
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -111,7 +112,11 @@ def write_page(writer: BlockWriter, root: Element | None, *, style: str = "") ->
 
 
 def _settle_characters(root: Element) -> bool:
-    """Write raised and lowered runs as all readers do, and drop what is struck out; whether anything was."""
+    """Write equations, raised and lowered runs as all readers do, and drop what is struck out; whether anything was."""
+    for equation in list(root.iter("math")):
+        shown = write_math(equation) or one_line(equation.get("alttext") or "")
+        equation[:] = []
+        equation.text = shown
     struck: list[Element] = []
     scripts: list[Element] = []
     walk = etree.iterwalk(root, events=("start",))
