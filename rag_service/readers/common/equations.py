@@ -62,7 +62,8 @@ def _write(element: Element) -> str:
         return ""
     if kind == "semantics":
         return _write(element[0]) if len(element) else ""
-    parts = [_write(child).strip() for child in element]
+    written = [_write(child) for child in element]
+    parts = [part.strip() for part in written]
     if kind in _STRUCTURES and len(parts) == _STRUCTURES[kind][0]:
         return _STRUCTURES[kind][1](parts)
     if kind == "mfrac" and len(parts) == 2:
@@ -78,7 +79,7 @@ def _write(element: Element) -> str:
     if kind == "mspace":
         return " "
     if parts:
-        return "".join(parts)
+        return "".join(written)
     return f" {element.text} " if kind == "mtext" and element.text else (element.text or "").strip()
 
 

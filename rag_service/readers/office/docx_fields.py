@@ -76,7 +76,8 @@ def join_paragraphs(root: Element) -> None:
         following = paragraph.getnext()
         if following is None or following.tag != _W + "p":
             continue
-        at = 1 if following.find(_W + "pPr") is not None else 0
+        first = next(iter(following), None)
+        at = int(first is not None and first.tag == _W + "pPr")
         for part in reversed([part for part in paragraph if part.tag != _W + "pPr"]):
             following.insert(at, part)
         paragraph.getparent().remove(paragraph)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
@@ -207,16 +207,20 @@ def _write_sheets(builder: TextBuilder, book: Element, hiding: frozenset[str]) -
 
 def _hidden_counts(table: Element, rows: Sequence[Row]) -> tuple[int, int]:
     """The numbers of hidden rows and columns with text."""
-    places: dict[str, set[int]] = {"table-row": set(), "table-column": set()}
-    for tag, found in places.items():
-        number = 1
-        for part in _of_table(table, tag):
-            repeat = _number(part, f"number-{tag.removeprefix('table-')}s-repeated")
-            if part.get(_TABLE + "visibility") in ("collapse", "filter"):
-                found.update(range(number, number + min(repeat, _MAX_CELLS)))
-            number += repeat
-    used = {cell.column for row in rows for cell in row.cells}
-    return sum(row.number in places["table-row"] for row in rows), len(used & places["table-column"])
+    columns = {cell.column for row in rows for cell in row.cells}
+    return _count_hidden(table, "row", {row.number for row in rows}), _count_hidden(table, "column", columns)
+
+
+def _count_hidden(table: Element, kind: str, used: Set[int]) -> int:
+    count, number, last = 0, 1, max(used, default=0)
+    for part in _of_table(table, f"table-{kind}"):
+        if number > last:
+            break
+        end = number + _number(part, f"number-{kind}s-repeated")
+        if part.get(_TABLE + "visibility") in ("collapse", "filter"):
+            count += sum(number <= one < end for one in used) if end > number + 1 else number in used
+        number = end
+    return count
 
 
 def _rows(table: Element) -> Iterator[Row]:
@@ -330,7 +334,7 @@ def _settle_characters(body: Element, looks: Mapping[tuple[str, str], str]) -> l
 
 
 def _is_hidden(element: Element) -> bool:
-    return element.get(_TEXT + "is-hidden") == "true" or element.get(_TEXT + "display") == "none"
+    return (_TEXT + "is-hidden", "true") in element.items() or (_TEXT + "display", "none") in element.items()
 
 
 def _change_texts(element: Element, change: Callable[[str], str]) -> None:

@@ -32,7 +32,7 @@ class _Number(str):
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=Object, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
-_SPACE = re.compile(r"\s*")
+_NOT_SPACE = re.compile(r"\S")
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)  # or a string, which stays
 _LAST_COMMA = re.compile(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])')
 _TOO_DEEP = "it is nested too deeply"
@@ -98,12 +98,12 @@ def write_value(builder: TextBuilder, value: Any, *, row: int | None, name: str)
 def _decode(text: str) -> list[tuple[int | None, Any]]:
     """Raises ValueError and RecursionError."""
     values: list[tuple[int | None, Any]] = []
-    line, done, at = 1, 0, _SPACE.match(text).end()
+    line, done, at = 1, 0, _after_space(text, 0)
     while True:
         value, end = _DECODER.raw_decode(text, at)
         line, done = line + text.count("\n", done, at), at
         values.append((line, value))
-        at = _SPACE.match(text, end).end()
+        at = _after_space(text, end)
         if at == len(text):
             break
         if not isinstance(value, list):
@@ -113,6 +113,11 @@ def _decode(text: str) -> list[tuple[int | None, Any]]:
     if not isinstance(values[-1][1], list):
         raise json.JSONDecodeError("Extra data", text, done)
     return values
+
+
+def _after_space(text: str, start: int) -> int:
+    found = _NOT_SPACE.search(text, start)
+    return found.start() if found else len(text)
 
 
 def _write(builder: TextBuilder, value: Any, *, path: str, label: str, row: int | None, depth: int, name: str) -> None:

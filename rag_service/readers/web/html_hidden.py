@@ -7,7 +7,7 @@ element itself (`.menu:hover .sub`) hide nothing, and what such a rule may show 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -15,9 +15,9 @@ from lxml import etree
 
 from rag_service.readers.common.xml import Element, local_name
 
-_MAX_RULES = 2_000  # about these two properties; each costs time for every element
+_MAX_RULES = 500  # about these two properties; each costs time for every element
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
-_TOKEN = re.compile(r"[^{};]*[{};]")
+_END = re.compile(r"([{};])")
 _SCREEN = re.compile(r"@media\s+(?:only\s+)?(?:all|screen)|@layer\b.*", re.IGNORECASE | re.DOTALL)
 _DECLARATION = re.compile(
     r"(?:^|;)\s*(display|visibility)\s*:\s*([a-z-]+)[^;!]*(!\s*important)?\s*(?=;|$)", re.IGNORECASE
@@ -28,6 +28,7 @@ _CONDITION = re.compile(r":+[\w-]+(?:\([^()]*\))?|\[[^\]]*\]")
 _NAME = re.compile(r"([.#]?)([\w-]+|\*)")
 _NOT_CONTENT = frozenset({"script", "style", "noscript", "template", "nav", "aside", "footer", "head", "title"})
 
+_PLAIN = {"display": "", "visibility": ""}
 _Rank = tuple[bool, bool, int, int]  # is important, is the element's own, specificity, place: the highest holds
 
 
@@ -90,8 +91,10 @@ def _is_apart(element: Element) -> bool:
     return (element.get("aria-hidden") or "").lower() == "true"
 
 
-def _look(element: Element, rules: dict[str, list[_Rule]]) -> dict[str, str]:
+def _look(element: Element, rules: Mapping[str, list[_Rule]]) -> Mapping[str, str]:
     """The values of the two properties that hold for an element; empty where nothing says them."""
+    if not rules and not element.attrib and element.tag != "dialog":
+        return _PLAIN
     best: dict[str, tuple[_Rank, str]] = {}
     hidden = element.get("hidden") is not None or (element.tag == "dialog" and element.get("open") is None)
     found = [("display", "none", (False, False, -1, 0))] if hidden else []
@@ -112,7 +115,7 @@ def _look(element: Element, rules: dict[str, list[_Rule]]) -> dict[str, str]:
         if name not in best or rank >= best[name][0]:
             best[name] = (rank, value)
     values = {name: value for name, (rank, value) in best.items() if name not in may_show or rank[0] or rank[1]}
-    return {"display": "", "visibility": "", **values}
+    return {**_PLAIN, **values}
 
 
 def _by_name(rules: Iterator[_Rule]) -> dict[str, list[_Rule]]:
@@ -145,8 +148,8 @@ def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
     """(selectors, declarations) of the rules that hold on every screen."""
     opened: list[bool] = []  # whether the at-rules around hold
     head, body = "", ""
-    for token in _TOKEN.findall(sheet):
-        words, end = token[:-1].strip(), token[-1]
+    pieces = _END.split(sheet)
+    for words, end in zip(map(str.strip, pieces[::2]), pieces[1::2], strict=False):
         if end == "{":
             if words.startswith("@"):
                 opened.append(bool(_SCREEN.fullmatch(words)))
