@@ -18,6 +18,7 @@ from openpyxl.comments import Comment
 from openpyxl.styles import Font
 from PIL import Image
 
+from tests.golden.make_office import OFFICE_MAKERS
 from tests.unit.readers import office_samples as office
 from tests.unit.readers.corpus import messy_word as word
 from tests.unit.readers.samples import add_word_table, saved, with_members
@@ -729,6 +730,7 @@ def _pdf_empty() -> bytes:
 
 
 MAKERS: Mapping[str, Callable[[], bytes]] = {
+    **OFFICE_MAKERS,
     "docx/merged_table.docx": _merged_table,
     "docx/tracked_changes.docx": _tracked_changes,
     "docx/footnote.docx": _footnote,
