@@ -164,6 +164,15 @@ def _diagram() -> bytes:
     )  # fmt: skip
 
 
+def _page_number() -> bytes:
+    footer = f'<w:ftr xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">{par("Harbour rules")}{par(_field("PAGE", run("2")))}</w:ftr>'
+    section = '<w:sectPr><w:footerReference w:type="default" r:id="rIdF"/></w:sectPr>'
+    return _related(
+        word.document(par("The gate is closed."), section),
+        "word/_rels/document.xml.rels", "rIdF", "footer", "footer1.xml", "word/footer1.xml", footer,
+    )  # fmt: skip
+
+
 # -- Sheets
 
 
@@ -175,7 +184,7 @@ def _shown_formats() -> bytes:
         ("Worked", datetime.timedelta(hours=30, minutes=15), "[h]:mm"), ("Share", 0.125, "0.0%"),
         ("Loss", -1234.5, "#,##0.00_);(#,##0.00)"), ("Euro", 1200.5, "#,##0.00 [$€-407]"), ("Half", 2.5, "# ?/?"),
         ("Millions", 2_500_000, '0.0,,"M"'), ("Post code", 1234, "00000"), ("Phone", 5551234, "000-0000"),
-        ("Boxes", 5, '0" boxes"'), ("Load", 12.5, "General\\ \\k\\g"), ("Paid", True, "General"), ("None", "#N/A", "General"),
+        ("Boxes", 5, '0" boxes"'), ("Coins", 19.99, '0\\ "dollars and"\\ .00\\ "cents"'), ("Load", 12.5, "General\\ \\k\\g"), ("Paid", True, "General"), ("None", "#N/A", "General"),
         ("Clock", datetime.time(14, 30), "h:mm AM/PM"), ("Dues", -30, '_("$"* #,##0.00_);_("$"* \\(#,##0.00\\);_("$"* "-"??_);_(@_)'),
     ):  # fmt: skip
         sheet.append([name, value])
@@ -194,7 +203,7 @@ def _hidden_parts() -> bytes:
         sheet.row_dimensions[number].hidden = True
     for name in ("C", "F"):  # nothing stands in F
         sheet.column_dimensions[name].hidden = True
-    sheet.oddHeader.center.text = "Draft of May"
+    sheet.oddHeader.center.text = '&8&K00-020&"Arial,Bold"Draft of May'
     sheet.oddFooter.left.text = "Page &P of &N"
     for title, state in (("Margins", "hidden"), ("Keys", "veryHidden")):
         other = book.create_sheet(title)
@@ -325,6 +334,7 @@ OFFICE_MAKERS: Mapping[str, Callable[[], bytes]] = {
     "docx/left_out_columns.docx": _left_out_columns,
     "docx/equations.docx": _equations,
     "docx/diagram.docx": _diagram,
+    "docx/page_number.docx": _page_number,
     "xlsx/shown_formats.xlsx": _shown_formats,
     "xlsx/hidden_parts.xlsx": _hidden_parts,
     "pptx/layouts.pptx": _layouts,

@@ -38,7 +38,8 @@ def _one_factor(text: str) -> str:
 def exponent(text: str) -> str:
     """Raised digits and signs, or a raised letter; else `^(2n)`."""
     raised = raise_run(text)
-    return raised if is_raised(raised) or not text else f"^{_one_factor(text)}"
+    is_sign = len(text) == 1 and not text.isalnum()  # degrees, a dash
+    return raised if is_raised(raised) or is_sign or not text else f"^{_one_factor(text)}"
 
 
 def index(text: str) -> str:

@@ -16,7 +16,7 @@ _CURRENCY = re.compile(r'\[\$(?P<named>[^\]\s-]{1,5})[^\]]*\]|"\s*(?P<code>[A-Z]
 _ESCAPED = re.compile("_x00[01][0-9A-F]_")  # a control character, such as the first half of a line end of Windows
 _SPACE_KEPT = re.compile(r"(?<!\\)[_*].")
 _CODE = re.compile(r"0{2,}|0+(?:[-/ ]0+)+")
-_UNIT = re.compile(r'(?:[0#?]|General)( *)"( *)([^\W\d_]{1,12}[²³]?)\.?"$')
+_UNIT = re.compile(r'(?:[0#?.,]*[0#?]|General)( *)"( *)([^\W\d_]{1,12}[²³]?)\.?"$')
 
 
 def render(value: object, number_format: str = "General") -> str:
@@ -69,7 +69,7 @@ def _as_code(value: int | float, number_format: str) -> str:
 def _with_unit(number: str, number_format: str) -> str:
     """The number with the currency or the word that its format writes behind it: "5 kg"."""
     priced = _with_currency(number, number_format)
-    unit = _UNIT.search(_plain_format(number_format)) if priced is number else None
+    unit = _UNIT.match(_plain_format(number_format)) if priced is number else None
     return f"{number}{' ' * bool(unit[1] or unit[2])}{unit[3]}" if unit else priced
 
 

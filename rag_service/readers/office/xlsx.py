@@ -47,7 +47,8 @@ _ON = ("1", "true")
 _MAX_CELLS = 2_000_000  # of the workbook, some 500 MB
 _MAX_MERGES = 5_000  # per sheet; others are ignored
 _MAX_SPANNED = 200  # columns named by a wide merged header
-_EDGE_CODE = re.compile('&(?:"[^"]*"|[A-Z]|[0-9]+)')  # in a page header: fonts, the date, the name of the file
+# In a page header: fonts, colours, the date, the name of the file.
+_EDGE_CODE = re.compile(r'&(?:"[^"]*"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|[A-Za-z]|\d+)')
 _PAGE_NUMBER = re.compile("&[PN]")
 
 
