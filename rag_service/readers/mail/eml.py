@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from typing import cast
@@ -13,7 +12,7 @@ from rag_service.errors import DocumentError
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.encoding import codec_of, decode_text
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.mail.message import Attachment, Message, build_message
+from rag_service.readers.mail.message import ENCRYPTED, Attachment, Message, build_message
 from rag_service.readers.mail.signed import read_signed
 
 MEDIA_TYPE = "message/rfc822"
@@ -22,13 +21,6 @@ _ENCLOSED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime"})  #
 _SIGNATURES = frozenset({
     "application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature",
 })  # fmt: skip
-_ENCRYPTED = "The message is encrypted; its encrypted part was not read. Decrypt it and save it again."
-_SIGNED = re.compile(  # RFC 9580, section 7
-    r"^-----BEGIN PGP SIGNED MESSAGE-----\s*\n(?:[\w-]+: [^\n]*\n)*\s*\n(.*?)"
-    r"^-----BEGIN PGP SIGNATURE-----.*?(?:^-----END PGP SIGNATURE-----|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
-_SEALED = re.compile(r"^-----BEGIN PGP MESSAGE-----.*?(?:^-----END PGP MESSAGE-----|\Z)", re.DOTALL | re.MULTILINE)
 _MAX_PARTS = 5_000
 _MAX_MIME_DEPTH = 50
 
@@ -54,28 +46,20 @@ def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
             bodies[kind] = "\n\n".join(filter(None, (bodies.get(kind), _text(part))))
             continue
         attachments.append(_attachment(part, len(attachments) + 1))
-    plain, is_sealed = _without_armour(bodies.get("text/plain", ""))
     headers = [(key, _header(message, key)) for key in _SHOWN]
     return build_message(
         Message(
             subject=_header(message, "Subject"),
             headers=headers,
-            plain=plain,
+            plain=bodies.get("text/plain"),
             html=bodies.get("text/html"),
             attachments=attachments,
-            warnings=[_ENCRYPTED] if is_sealed or any(map(_is_encrypted, found)) else [],
+            warnings=[ENCRYPTED] if any(map(_is_encrypted, found)) else [],
         ),
         name=name,
         media_type=MEDIA_TYPE,
         parts=parts,
     )
-
-
-def _without_armour(body: str) -> tuple[str, bool]:
-    """A body without what PGP writes around a signed text, and without encrypted blocks; whether there were any."""
-    signed = _SIGNED.sub(lambda found: re.sub(r"^- ", "", found[1], flags=re.MULTILINE), body)
-    left = _SEALED.sub("", signed)
-    return left, left != signed
 
 
 def _leaves(message: EmailMessage, name: str) -> list[EmailMessage]:
