@@ -302,10 +302,19 @@ def _hidden_rows() -> bytes:
 
 def _hidden_slide() -> bytes:
     def page(text: str, style: str = "") -> str:
-        return f'<draw:page draw:name="A" draw:style-name="{style}"><draw:frame><draw:text-box><text:p>{text}</text:p></draw:text-box></draw:frame></draw:page>'
+        return f'<draw:page draw:name="A" draw:master-page-name="M" draw:style-name="{style}"><draw:frame><draw:text-box><text:p>{text}</text:p></draw:text-box></draw:frame></draw:page>'
 
     style = '<style:style style:name="D" style:family="drawing-page"><style:drawing-page-properties presentation:visibility="hidden"/></style:style>'
-    return office.odf("presentation", page("Three euros.") + page("Two euros.", "D"), styles=style)
+    deck = office.odf("presentation", page("Three euros.") + page("Two euros.", "D"), styles=style)
+    frames = "".join(
+        f"<draw:frame{kind}><draw:text-box><text:p>{text}</text:p></draw:text-box></draw:frame>"
+        for kind, text in (("", "Harbour Authority"), (' presentation:class="title"', "Click to edit"))
+    )
+    masters = f'<style:master-page style:name="M">{frames}</style:master-page><style:master-page style:name="Unused"/>'
+    return with_members(
+        deck,
+        {"styles.xml": f"<office:document-styles {office._ODF_NAMES}>{masters}</office:document-styles>".encode()},
+    )
 
 
 # -- Books and mail

@@ -64,6 +64,7 @@ def parse_odf(data: bytes, *, name: str) -> ParsedDocument:
         hidden = _write_sheets(builder, body[0], _hidden_styles(content, "table"))
     elif kind == "presentation":
         hidden = _write_slides(writer, body[0], _hidden_styles(content, "drawing-page"))
+        _write_masters(writer, body[0], styles)
     elif kind == "text":
         _Writer(writer).write_blocks(body[0])
         _write_page_edges(writer, styles)
@@ -182,6 +183,16 @@ def _write_slides(writer: BlockWriter, deck: Element, hiding: frozenset[str]) ->
     for edge in deck.iter(_PRESENTATION + "header-decl", _PRESENTATION + "footer-decl"):
         writer.write_paragraph(one_line(edge.text or ""), part=f"page {local_name(edge).partition('-')[0]}")
     return hidden
+
+
+def _write_masters(writer: BlockWriter, deck: Element, styles: Element | None) -> None:
+    """Write what stands on the masters of the slides, once each; no placeholders, dates and footers."""
+    used = {page.get(_DRAW + "master-page-name") for page in deck.iter(_DRAW + "page")}
+    for master in [] if styles is None else styles.iter(_STYLE + "master-page"):
+        frames = [frame for frame in master if frame.get(_PRESENTATION + "class") is None]
+        for frame in frames if master.get(_STYLE + "name") in used else ():
+            if local_name(frame) not in ("notes", "forms") and frame.find(f".//{_TEXT}page-number") is None:
+                _Writer(writer).write_blocks(frame, part="layout")
 
 
 def _write_sheets(builder: TextBuilder, book: Element, hiding: frozenset[str]) -> list[str]:
