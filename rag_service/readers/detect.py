@@ -146,7 +146,7 @@ def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
 
 def _is_message(data: bytes, suffix: str) -> bool:
     """Whether a file begins with the headers of a message; names of other text formats count for more."""
-    if suffix in _TEXT or suffix in _WEB or suffix in _NEVER_TEXT:
+    if suffix in _TEXT or suffix in _WEB or (suffix in _NEVER_TEXT and suffix != ".mbox"):
         return False
     block = _HEADER.match(data.lstrip(b"\xef\xbb\xbf\r\n")[:65_536])
     if block is None:

@@ -19,6 +19,7 @@ from openpyxl.comments import Comment
 from openpyxl.styles import Font
 from PIL import Image, ImageDraw
 
+from tests.golden.make_office import OFFICE_MAKERS
 from tests.unit.readers import office_samples as office
 from tests.unit.readers.corpus import messy_word as word
 from tests.unit.readers.samples import add_word_table, pdf_of_objects, saved, stream, with_members
@@ -972,6 +973,7 @@ def _pdf_empty() -> bytes:
 
 
 MAKERS: Mapping[str, Callable[[], bytes]] = {
+    **OFFICE_MAKERS,
     "docx/merged_table.docx": _merged_table,
     "docx/tracked_changes.docx": _tracked_changes,
     "docx/footnote.docx": _footnote,

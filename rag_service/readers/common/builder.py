@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -49,6 +49,17 @@ def one_line(text: str) -> str:
 def pictures_not_read(count: int, where: str = "") -> str:
     """A warning that pictures beside the text were not read, with where they are: " (pages 2, 5)"."""
     return f"{'1 picture was' if count == 1 else f'{count:,} pictures were'} not read{where}."
+
+
+def hidden_but_read(things: Iterable[str]) -> str:
+    """A warning of what the program does not show and the text has: rows, sheets, slides. Sums need them."""
+    return f"Hidden in the file, but read: {', '.join(things)}."
+
+
+def rows_and_columns(rows: int, columns: int, sheet: str) -> str:
+    """Hidden parts of a sheet for `hidden_but_read`; empty if there are none."""
+    counts = [f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in ((rows, "row"), (columns, "column")) if count]
+    return f'{" and ".join(counts)} of "{sheet}"' if counts else ""
 
 
 def too_large(name: str) -> TooLargeError:

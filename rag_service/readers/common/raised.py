@@ -46,6 +46,11 @@ def raise_run(text: str) -> str:
     return f"{ahead}{raised}{behind}" if bare else text
 
 
+def is_raised(text: str) -> bool:
+    """Whether a text consists of raised characters."""
+    return bool(text) and all(character in RAISED for character in text)
+
+
 def lower_run(text: str) -> str:
     """A run of lowered text."""
     return text.translate(_TO_LOWERED)

@@ -12,7 +12,7 @@ from rag_service.errors import DocumentError
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.encoding import codec_of, decode_text
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.mail.message import Attachment, Message, build_message
+from rag_service.readers.mail.message import ENCRYPTED, Attachment, Message, build_message
 from rag_service.readers.mail.signed import read_signed
 
 MEDIA_TYPE = "message/rfc822"
@@ -21,7 +21,6 @@ _ENCLOSED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime"})  #
 _SIGNATURES = frozenset({
     "application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature",
 })  # fmt: skip
-_ENCRYPTED = "The message is encrypted; its encrypted part was not read. Decrypt it and save it again."
 _MAX_PARTS = 5_000
 _MAX_MIME_DEPTH = 50
 
@@ -55,7 +54,7 @@ def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
             plain=bodies.get("text/plain"),
             html=bodies.get("text/html"),
             attachments=attachments,
-            warnings=[_ENCRYPTED] if any(map(_is_encrypted, found)) else [],
+            warnings=[ENCRYPTED] if any(map(_is_encrypted, found)) else [],
         ),
         name=name,
         media_type=MEDIA_TYPE,

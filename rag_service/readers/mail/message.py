@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,13 @@ from rag_service.readers.common.names import choose_title
 from rag_service.readers.mail.thread import MailWriter, name_message, split_quoted
 from rag_service.readers.web.html import read_page, write_page
 
+ENCRYPTED = "The message is encrypted; its encrypted part was not read. Decrypt it and save it again."
+_SIGNED = re.compile(  # RFC 9580, section 7
+    r"^-----BEGIN PGP SIGNED MESSAGE-----\s*\n(?:[\w-]+: [^\n]*\n)*\s*\n(.*?)"
+    r"^-----BEGIN PGP SIGNATURE-----.*?(?:^-----END PGP SIGNATURE-----|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_SEALED = re.compile(r"^-----BEGIN PGP MESSAGE-----.*?(?:^-----END PGP MESSAGE-----|\Z)", re.DOTALL | re.MULTILINE)
 _MAX_HEADER = 20_000  # characters
 
 
@@ -48,10 +56,13 @@ def build_message(message: Message, *, name: str, media_type: str, parts: Parts)
     builder.write("\n" if shown else "")
     values = dict(shown)
     writer = MailWriter(builder, own=name_message(values.get("From", ""), values.get("Date", "")))
-    if message.plain and message.plain.strip():
-        for depth, paragraph in split_quoted(clean(message.plain)):
+    plain, is_sealed = _without_armour(clean(message.plain or ""))
+    if is_sealed:
+        builder.warn(ENCRYPTED)
+    if plain.strip():
+        for depth, paragraph in split_quoted(plain):
             writer.write_quoted(depth, paragraph)
-    elif message.html:
+    elif message.html and not is_sealed:
         _write_html(writer, message.html, name)
     writer.finish()
     for warning in message.warnings:
@@ -67,6 +78,13 @@ def build_message(message: Message, *, name: str, media_type: str, parts: Parts)
         media_type=media_type,
         metadata={key.lower(): value for key, value in shown if key.lower() in ("from", "to", "cc", "date")},
     )
+
+
+def _without_armour(body: str) -> tuple[str, bool]:
+    """A body without what PGP writes around a signed text, and without encrypted blocks; whether there were any."""
+    signed = _SIGNED.sub(lambda found: re.sub(r"^- ", "", found[1], flags=re.MULTILINE), body)
+    left = _SEALED.sub("", signed)
+    return left, left != signed
 
 
 def _write_html(writer: MailWriter, source: str, name: str) -> None:

@@ -16,6 +16,7 @@ from rag_service.readers.common.archive import damaged
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.encoding import decode_text
 from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.mail.compressed_rtf import read_compressed_rtf
 from rag_service.readers.mail.message import Attachment, Message, build_message
 
 MEDIA_TYPE = "application/vnd.ms-outlook"
@@ -23,6 +24,7 @@ _SUBJECT, _BODY, _HTML, _SENDER, _ADDRESS, _TO, _CC = "0037", "1000", "1013", "0
 _DATA, _LONG_NAME, _SHORT_NAME, _CONTENT_ID = "3701", "3707", "3704", "3712"
 _SENT, _RECEIVED = (0x0040, 0x0039), (0x0040, 0x0E06)  # dates: (type, tag) in the list of fixed properties
 _CODE_PAGES = ((0x0003, 0x3FFD), (0x0003, 0x3FDE))  # of the texts that are not UTF-16
+_RTF_BODY = "message.rtf"
 _MAX_ATTACHMENTS = 1_000
 _MAX_EMBEDDED = 5  # messages within messages
 _IMAGE = re.compile(r"\.(?:png|jpe?g|gif|bmp)$", re.IGNORECASE)
@@ -49,8 +51,14 @@ def _read(file: olefile.OleFileIO, folder: list[str], *, depth: int) -> Message:
     html = _bytes(file, folder, f"{_HTML}0102")
     warnings: list[str] = []
     plain = text(_BODY)
-    if not plain and html is None and _bytes(file, folder, "10090102"):
-        warnings.append("The body is stored only as compressed RTF, which is not supported. Save the message as .eml.")
+    rtf = _bytes(file, folder, "10090102") if not plain and html is None else None
+    attachments = list(_attachments(file, folder, warnings, depth, code_page=code_page))
+    if rtf:
+        body = read_compressed_rtf(rtf)
+        if body is None:
+            warnings.append("The body is stored as RTF that cannot be read. Save the message as .eml.")
+        else:
+            attachments.insert(0, Attachment(name=_RTF_BODY, data=body))
     return Message(
         subject=subject,
         headers=[
@@ -62,7 +70,7 @@ def _read(file: olefile.OleFileIO, folder: list[str], *, depth: int) -> Message:
         ],
         plain=plain,
         html=None if html is None else decode_text(html),
-        attachments=list(_attachments(file, folder, warnings, depth, code_page=code_page)),
+        attachments=attachments,
         warnings=warnings,
     )
 

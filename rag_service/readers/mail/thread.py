@@ -217,7 +217,8 @@ def _find_headers(lines: Sequence[str], *, after_rule: bool) -> tuple[int, list[
         has_rule or any(header.kind == _SUBJECT for header in headers)
     ):
         return start, headers, end
-    first = 0 if after_rule else next((place for place, line in enumerate(lines, 1) if _is_rule(line)), len(lines))
+    rule = next((place for place, line in enumerate(lines, 1) if _is_rule(line)), None)
+    first = 0 if after_rule or rule is None else rule
     others = {
         index: header
         for index, line in enumerate(lines)
@@ -225,7 +226,11 @@ def _find_headers(lines: Sequence[str], *, after_rule: bool) -> tuple[int, list[
     }
     start, headers, end = _run_of_headers(lines, others)
     values = [header.value for header in headers]
-    if start == first and len(headers) >= _MIN_HEADERS and any("@" in one or _TIME.search(one) for one in values):
+    if after_rule or rule is not None:
+        is_message = len(headers) >= _MIN_HEADERS and any("@" in one or _TIME.search(one) for one in values)
+    else:  # who, when, to whom, about what, as Outlook writes it in any language
+        is_message = len(headers) > _MIN_HEADERS and "@" in values[0] and _TIME.search(values[1]) is not None
+    if start == first and is_message:
         return start, headers, end
     return 0, [], 0
 

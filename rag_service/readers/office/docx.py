@@ -26,6 +26,7 @@ from rag_service.readers.office.docx_numbering import Numbering
 from rag_service.readers.office.drawings import CHART, DIAGRAM, chart_rows, chart_title, embedded, paragraphs
 from rag_service.readers.office.package import without_lost_parts
 from rag_service.readers.office.pictures import Pictures, Relations
+from rag_service.readers.office.symbols import symbol
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -37,12 +38,13 @@ _SKIPPED = frozenset(
     | {"{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"}
 )
 _BOX = _W + "txbxContent"
-_BREAKS = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
+_BREAKS = {_W + "tab": "\t", _W + "ptab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
 _NOTE_MARKS = {_W + f"{kind}Reference": kind for kind in ("footnote", "endnote", "comment")}
 _EDGES = {_W + f"{kind}Reference": f"page {kind}" for kind in ("header", "footer")}
-_FIELDS = (_W + "instrText", _W + "fldSimple")
+_FIELDS = (_W + "fldChar", _W + "fldSimple")
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_SYMBOL, _RUBY = _W + "sym", _W + "ruby"  # a character of a symbol font; signs for the sound above the words
 _TEXTS = (_W + "t", _M + "t")
 _MAX_SPAN = 200  # columns that a merged cell may cover
 
@@ -272,6 +274,11 @@ def _pieces(element: Element) -> Iterator[str]:
             yield child.text or ""
         elif child.tag in _BREAKS:
             yield _BREAKS[child.tag]
+        elif child.tag == _SYMBOL:
+            yield symbol(child.get(_W + "font") or "", child.get(_W + "char") or "")
+        elif child.tag == _RUBY:
+            base, above = ("".join(map(_text, child.iterchildren(_W + tag))) for tag in ("rubyBase", "rt"))
+            yield f"{base}({above})" if above else base
         elif child.tag in _SKIPPED or not isinstance(child.tag, str):
             continue
         elif (structure := write_structure(child, _text)) is not None:
@@ -292,7 +299,9 @@ def _rows(table: Element) -> Iterator[Row]:
     """Rows with text; vertically merged cells are repeated, and nested tables are left out."""
     above: dict[int, str] = {}
     for number, row in enumerate(_descend(table, _ROW), start=1):
-        cells, column = [], 1
+        before = row.find(f"{_W}trPr/{_W}gridBefore")  # columns that a row leaves out
+        skipped = "" if before is None else before.get(_W + "val") or ""
+        cells, column = [], 1 + (min(int(skipped), _MAX_SPAN) if skipped.isdecimal() and len(skipped) < 6 else 0)
         for cell in _descend(row, _CELL):
             width, continues = _merging(cell)
             text = above.get(column, "") if continues else _cell_text(cell)

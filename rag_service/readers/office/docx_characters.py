@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element
+from rag_service.readers.office.docx_fields import join_paragraphs, settle_fields
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _VALUE = _W + "val"
@@ -17,7 +18,7 @@ Look = Mapping[str, str]  # tag of a property → its value
 
 
 class Characters:
-    """Settles the runs of a document and its notes before they are read."""
+    """Settles the runs of a document and its notes before they are read, fields and deleted paragraph ends first."""
 
     def __init__(self, styles: Element):
         own = {style.get(_W + "styleId"): style for style in styles.iterchildren(_W + "style")}
@@ -25,7 +26,9 @@ class Characters:
 
     def settle(self, root: Element) -> list[str]:
         """Drop runs that are struck out or hidden, write raised and lowered ones; warnings of what was dropped."""
+        settle_fields(root)
         warnings = dict.fromkeys([STRUCK_OUT] if next(root.iter(*_DELETED), None) is not None else [])
+        join_paragraphs(root)
         for paragraph in root.iter(_W + "p"):
             above = self._styled(paragraph.find(f"{_W}pPr/{_W}pStyle"))
             for run in list(_runs(paragraph)):

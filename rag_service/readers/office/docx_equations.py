@@ -1,11 +1,12 @@
-"""Equations of Word on one line, as a person types them: (a+b)ⁿ = ∑_(k=0)^n a/(k+1)."""
+"""Equations of Word, which `equations` writes on one line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from rag_service.readers.common.builder import one_line
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.equations import accented, exponent, fraction, grouped, index
+from rag_service.readers.common.raised import raise_run
 from rag_service.readers.common.xml import Element
 
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
@@ -20,13 +21,15 @@ def write_structure(element: Element, read: Read) -> str | None:
 
 
 def _fraction(element: Element, read: Read) -> str:
-    """A whole number before it stays apart; a fraction without a bar is the number of combinations."""
     parts = [read(part) for part in element.iterchildren(_M + "num", _M + "den")]
-    if _property(element, "type", "bar") == "noBar":
-        return "¦".join(parts)
-    if len(parts) == 2 and all(part.isdecimal() and len(part) <= 3 for part in parts):
-        return f"{raise_run(parts[0])}/{lower_run(parts[1])}"
-    return "/".join(map(_grouped, parts))
+    return fraction(parts, has_bar=_property(element, "type", "bar") != "noBar")
+
+
+def _accented(element: Element, read: Read) -> str:
+    usual = "\u0302" if element.tag == _M + "acc" else "\u0304"
+    is_below = _property(element, "pos", "top") == "bot"
+    text = _part(element, "e", read)
+    return text if is_below else accented(text, _property(element, "chr", usual))
 
 
 def _delimited(element: Element, read: Read) -> str:
@@ -39,13 +42,13 @@ def _delimited(element: Element, read: Read) -> str:
 def _sum(element: Element, read: Read) -> str:
     """A sum, a product or an integral with its limits."""
     limits = [
-        f"{mark}{_grouped(text)}" for mark, key in (("_", "sub"), ("^", "sup")) for text in _parts(element, key, read)
+        f"{mark}{grouped(text)}" for mark, key in (("_", "sub"), ("^", "sup")) for text in _parts(element, key, read)
     ]
     return f"{_property(element, 'chr', '∫')}{''.join(limits)} {_part(element, 'e', read)}"
 
 
 def _root(element: Element, read: Read) -> str:
-    return f"{raise_run(_part(element, 'deg', read))}√{_grouped(_part(element, 'e', read))}"
+    return f"{raise_run(_part(element, 'deg', read))}√{grouped(_part(element, 'e', read))}"
 
 
 def _function(element: Element, read: Read) -> str:
@@ -58,17 +61,19 @@ def _matrix(element: Element, read: Read) -> str:
 
 
 _STRUCTURES: dict[str, Callable[[Element, Read], str]] = {
-    "sup": lambda element, read: raise_run(read(element)),
-    "sub": lambda element, read: lower_run(read(element)),
+    "sup": lambda element, read: exponent(read(element)),
+    "sub": lambda element, read: index(read(element)),
     "f": _fraction,
     "d": _delimited,
     "nary": _sum,
     "rad": _root,
     "func": _function,
     "m": _matrix,
+    "acc": _accented,
+    "bar": _accented,
     "eqArr": lambda element, read: "; ".join(_parts(element, "e", read)),
-    "limLow": lambda element, read: f"{_part(element, 'e', read)}_{_grouped(_part(element, 'lim', read))}",
-    "limUpp": lambda element, read: f"{_part(element, 'e', read)}^{_grouped(_part(element, 'lim', read))}",
+    "limLow": lambda element, read: f"{_part(element, 'e', read)}_{grouped(_part(element, 'lim', read))}",
+    "limUpp": lambda element, read: f"{_part(element, 'e', read)}^{grouped(_part(element, 'lim', read))}",
 }
 
 
@@ -83,7 +88,3 @@ def _part(element: Element, kind: str, read: Read) -> str:
 def _property(element: Element, key: str, usual: str) -> str:
     found = element.find(f"{element.tag}Pr/{_M}{key}")
     return usual if found is None else found.get(_M + "val") or ""
-
-
-def _grouped(text: str) -> str:
-    return text if text.isalnum() or len(text) == 1 else f"({text})"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rag_service.errors import TooLargeError
 from rag_service.readers.common.builder import one_line
 from rag_service.readers.common.cells import Cell, Row
+from rag_service.readers.common.list_numbers import NumberFormat, write_number
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element
 from rag_service.readers.office.pictures import Relations
@@ -16,6 +18,12 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _MAX_CELLS = 200_000  # of a chart
+_DECIMAL = NumberFormat.DECIMAL
+_NUMBERS = {  # how the name of a format begins
+    "alphaLc": NumberFormat.LOWER_LETTER, "alphaUc": NumberFormat.UPPER_LETTER,
+    "romanLc": NumberFormat.LOWER_ROMAN, "romanUc": NumberFormat.UPPER_ROMAN,
+}  # fmt: skip
+_ENDING = re.compile(".*(?=Period|Paren|Plain)")
 
 
 def embedded(element: Element, related: Relations) -> Iterator[tuple[str, str]]:
@@ -26,6 +34,13 @@ def embedded(element: Element, related: Relations) -> Iterator[tuple[str, str]]:
 
 
 def paragraphs(element: Element) -> Iterator[str]:
+    """The paragraphs with text."""
+    return (text for text, _ in numbered_paragraphs(element))
+
+
+def numbered_paragraphs(element: Element) -> Iterator[tuple[str, str]]:
+    """(text, number) of the paragraphs with text; the number that PowerPoint makes is empty without one."""
+    counts: dict[int, tuple[str, int]] = {}  # level → format, number of the last item
     for paragraph in element.iter(_A + "p"):
         pieces = (
             _run_text(part) if part.tag == _A + "t" else " "
@@ -34,7 +49,23 @@ def paragraphs(element: Element) -> Iterator[str]:
         )
         text = one_line("".join(pieces))
         if text:
-            yield text
+            yield text, _next_number(paragraph.find(_A + "pPr"), counts)
+
+
+def _next_number(properties: Element | None, counts: dict[int, tuple[str, int]]) -> str:
+    level, bullet = ("", None) if properties is None else (properties.get("lvl"), properties.find(_A + "buAutoNum"))
+    depth = int(level) if level and level.isdecimal() and len(level) < 3 else 0
+    for deeper in [one for one in counts if one > depth or (bullet is None and one == depth)]:
+        del counts[deeper]
+    if bullet is None:
+        return ""
+    form, start = bullet.get("type") or "arabicPeriod", bullet.get("startAt") or "1"
+    first = int(start) if start.isdecimal() and len(start) < 6 else 1
+    before, last = counts.get(depth, (form, first - 1))
+    number = last + 1 if before == form else first
+    counts[depth] = form, number
+    shown = write_number(number, next((kind for name, kind in _NUMBERS.items() if form.startswith(name)), _DECIMAL))
+    return {"Period": f"{shown}.", "ParenR": f"{shown})", "ParenBoth": f"({shown})"}.get(_ENDING.sub("", form), shown)
 
 
 def _run_text(text: Element) -> str:

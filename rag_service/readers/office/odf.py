@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.archive import damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, one_line, pictures_not_read
+from rag_service.readers.common.builder import (
+    HIDDEN,
+    STRUCK_OUT,
+    TextBuilder,
+    hidden_but_read,
+    one_line,
+    pictures_not_read,
+    rows_and_columns,
+)
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
@@ -21,13 +29,13 @@ _OFFICE, _TEXT, _TABLE, _DRAW, _PRESENTATION, _STYLE = (
     f"{{{_ODF}{part}:1.0}}" for part in ("office", "text", "table", "drawing", "presentation", "style")
 )
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
-_SKIPPED = frozenset(
-    {"tracked-changes", "annotation", "annotation-end", "note", "ruby-text", "forms", "sequence-decls"}
-)
+_SKIPPED = frozenset({"tracked-changes", "annotation", "annotation-end", "note", "forms", "sequence-decls"})
 _STYLED = {  # element → family of its style
     _TEXT + "span": "text", _TEXT + "a": "text", _TEXT + "p": "paragraph", _TEXT + "h": "paragraph",
     _TABLE + "table-cell": "table-cell",
 }  # fmt: skip
+_CONDITIONAL = (_TEXT + "hidden-text", _TEXT + "section", _TEXT + "hidden-paragraph")  # the last is in its paragraph
+_COLUMN_GROUPS = ("table-columns", "table-header-columns", "table-column-group")
 _MAX_REPEATED = 200  # cells or rows written out; spreadsheets repeat empty ones a million times
 _MAX_CELLS = 300_000
 
@@ -51,16 +59,19 @@ def parse_odf(data: bytes, *, name: str) -> ParsedDocument:
     for warning in _settle_characters(body, _looks_of_styles(content, styles)):
         builder.warn(warning)
     Numbering(content, styles).settle(body)
-    writer = BlockWriter(builder)
+    writer, hidden = BlockWriter(builder), list[str]()
     if kind == "spreadsheet":
-        _write_sheets(builder, body[0])
+        hidden = _write_sheets(builder, body[0], _hidden_styles(content, "table"))
     elif kind == "presentation":
-        _write_slides(writer, body[0])
+        hidden = _write_slides(writer, body[0], _hidden_styles(content, "drawing-page"))
+        _write_masters(writer, body[0], styles)
     elif kind == "text":
         _Writer(writer).write_blocks(body[0])
         _write_page_edges(writer, styles)
     else:
         raise DocumentError(f'"{name}" is an OpenDocument {kind}, which is not read. Export it as a PDF.')
+    if hidden:
+        builder.warn(hidden_but_read(hidden))
     if pictures := sum(map(_is_picture, body.iter(_DRAW + "image"))):
         builder.warn(pictures_not_read(pictures))
     title, author, language = _properties(read_xml(archive, "meta.xml", name))
@@ -139,9 +150,26 @@ def _is_picture(image: Element) -> bool:
     return all(local_name(beside) not in ("object", "object-ole", "plugin") for beside in image.getparent())
 
 
-def _write_slides(writer: BlockWriter, deck: Element) -> None:
+def _hidden_styles(content: Element, family: str) -> frozenset[str]:
+    """The names of the styles of sheets or slides that are not shown."""
+    styles = [style for style in content.iter(_STYLE + "style") if style.get(_STYLE + "family") == family]
+    shown = [
+        (style, {key.rpartition("}")[2]: value for part in style for key, value in part.items()}) for style in styles
+    ]
+    return frozenset(
+        style.get(_STYLE + "name") or ""
+        for style, values in shown
+        if values.get("display") == "false" or values.get("visibility") == "hidden"
+    )
+
+
+def _write_slides(writer: BlockWriter, deck: Element, hiding: frozenset[str]) -> list[str]:
+    """Write all slides; the hidden ones, in words."""
+    hidden = []
     for number, page in enumerate(deck.iter(_DRAW + "page"), start=1):
         writer.begin(slide=number)
+        if page.get(_DRAW + "style-name") in hiding:
+            hidden.append(f"slide {number}")
         frames = [frame for frame in page if local_name(frame) not in ("notes", "forms")]
         titles = [frame for frame in frames if frame.get(_PRESENTATION + "class") == "title"]
         for frame in titles[:1]:
@@ -154,20 +182,56 @@ def _write_slides(writer: BlockWriter, deck: Element) -> None:
     writer.begin()
     for edge in deck.iter(_PRESENTATION + "header-decl", _PRESENTATION + "footer-decl"):
         writer.write_paragraph(one_line(edge.text or ""), part=f"page {local_name(edge).partition('-')[0]}")
+    return hidden
 
 
-def _write_sheets(builder: TextBuilder, book: Element) -> None:
+def _write_masters(writer: BlockWriter, deck: Element, styles: Element | None) -> None:
+    """Write what stands on the masters of the slides, once each; no placeholders, dates and footers."""
+    used = {page.get(_DRAW + "master-page-name") for page in deck.iter(_DRAW + "page")}
+    for master in [] if styles is None else styles.iter(_STYLE + "master-page"):
+        frames = [frame for frame in master if frame.get(_PRESENTATION + "class") is None]
+        for frame in frames if master.get(_STYLE + "name") in used else ():
+            if local_name(frame) not in ("notes", "forms") and frame.find(f".//{_TEXT}page-number") is None:
+                _Writer(writer).write_blocks(frame, part="layout")
+
+
+def _write_sheets(builder: TextBuilder, book: Element, hiding: frozenset[str]) -> list[str]:
+    """Write all sheets; what is hidden of them, in words."""
+    hidden = []
     for table in book.iterchildren(_TABLE + "table"):
         sheet = one_line(table.get(_TABLE + "name") or "")
         rows = list(_rows(table))
         if not rows:
             continue
+        if table.get(_TABLE + "style-name") in hiding:
+            hidden.append(f'sheet "{sheet}"')
+        elif told := rows_and_columns(*_hidden_counts(table, rows), sheet):
+            hidden.append(told)
         builder.write("\n" if len(builder) else "")
         builder.write(f"Sheet: {sheet}\n", Location(sheet=sheet))
         write_table(builder, rows, place=places_on(sheet))
         for note in table.iter(_OFFICE + "annotation"):
             builder.write(_words(note, "p"), Location(sheet=sheet, part="comment"))
             builder.write("\n")
+    return hidden
+
+
+def _hidden_counts(table: Element, rows: Sequence[Row]) -> tuple[int, int]:
+    """The numbers of hidden rows and columns with text."""
+    columns = {cell.column for row in rows for cell in row.cells}
+    return _count_hidden(table, "row", {row.number for row in rows}), _count_hidden(table, "column", columns)
+
+
+def _count_hidden(table: Element, kind: str, used: Set[int]) -> int:
+    count, number, last = 0, 1, max(used, default=0)
+    for part in _of_table(table, f"table-{kind}"):
+        if number > last:
+            break
+        end = number + _number(part, f"number-{kind}s-repeated")
+        if part.get(_TABLE + "visibility") in ("collapse", "filter"):
+            count += sum(number <= one < end for one in used) if end > number + 1 else number in used
+        number = end
+    return count
 
 
 def _rows(table: Element) -> Iterator[Row]:
@@ -214,7 +278,7 @@ def _of_table(parent: Element, tag: str) -> Iterator[Element]:
         found = local_name(child)
         if found == tag:
             yield child
-        elif found in ("table-header-rows", "table-rows", "table-row-group"):
+        elif found in ("table-header-rows", "table-rows", "table-row-group", *_COLUMN_GROUPS):
             yield from _of_table(child, tag)
 
 
@@ -272,7 +336,16 @@ def _settle_characters(body: Element, looks: Mapping[tuple[str, str], str]) -> l
             element.text = ""
         elif look in ("super", "sub"):
             _change_texts(element, raise_run if look == "super" else lower_run)
+    for mark in [one for one in body.iter(*_CONDITIONAL) if _is_hidden(one)]:
+        warnings[HIDDEN] = None
+        whole = mark.getparent() if mark.tag == _TEXT + "hidden-paragraph" else mark
+        whole[:] = []
+        whole.text = ""
     return list(warnings)
+
+
+def _is_hidden(element: Element) -> bool:
+    return (_TEXT + "is-hidden", "true") in element.items() or (_TEXT + "display", "none") in element.items()
 
 
 def _change_texts(element: Element, change: Callable[[str], str]) -> None:
@@ -302,6 +375,8 @@ def _text(paragraph: Element) -> str:
             pieces.append(" " * min(int(count), 100) if count.isdecimal() and len(count) < 5 else " ")
         elif tag in ("tab", "line-break"):
             pieces.append("\t" if tag == "tab" else "\n")
+        elif tag == "ruby-text":
+            pieces.append(f"({_text(child)})")  # signs for the sound of the words before it
         elif tag not in _SKIPPED and tag != "frame":
             pieces.append(_text(child))
         pieces.append(child.tail or "")

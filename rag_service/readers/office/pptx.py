@@ -9,18 +9,27 @@ from collections.abc import Iterator
 from rag_service.domain import ParsedDocument
 from rag_service.readers.common.archive import check_members, damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import STRUCK_OUT, TextBuilder, one_line
+from rag_service.readers.common.builder import STRUCK_OUT, TextBuilder, hidden_but_read, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.xml import Element, local_name, read_xml, relations_of
-from rag_service.readers.office.drawings import CHART, chart_rows, chart_title, embedded, is_struck, paragraphs
+from rag_service.readers.office.drawings import (
+    CHART,
+    chart_rows,
+    chart_title,
+    embedded,
+    is_struck,
+    numbered_paragraphs,
+    paragraphs,
+)
 from rag_service.readers.office.pictures import Pictures, Relations
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_OFF = ("0", "false")
 _DIGITS = re.compile(r"\d+")
 _EDGES = {"hdr": "page header", "ftr": "page footer"}  # placeholders → their part
 _FURNITURE = frozenset({*_EDGES, "dt", "sldNum", "sldImg"})  # and those of date, number, picture
@@ -44,10 +53,13 @@ def parse_pptx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     writer = BlockWriter(TextBuilder(name))
     slides = [files[key][1] for slide in deck.iter(_P + "sldId") if (key := slide.get(_R + "id") or "") in files]
     pictures = Pictures(archive, name, parts)
-    edges: set[str] = set()
+    edges, hidden = set[str](), list[str]()
     for number, path in enumerate(slides, start=1):
         writer.begin(slide=number)
-        _Slide(archive, path, name, writer, pictures, edges).write(number)
+        if not _Slide(archive, path, name, writer, pictures, edges).write(number):
+            hidden.append(f"slide {number}")
+    if hidden:
+        writer.builder.warn(hidden_but_read(hidden))
     pictures.warn(writer.builder)
     properties = read_xml(archive, "docProps/core.xml", name)
     title, author, language = (_property(properties, key) for key in ("title", "creator", "language"))
@@ -67,15 +79,16 @@ class _Slide:
         name: str,
         writer: BlockWriter,
         pictures: Pictures,
-        edges: set[str],  # headers and footers that are written; most slides repeat them
+        edges: set[str],  # headers, footers and texts of layouts that are written; most slides repeat them
     ):
         self._archive, self._path, self._name, self._writer = archive, path, name, writer
         self._pictures, self._edges = pictures, edges
 
-    def write(self, number: int) -> None:
+    def write(self, number: int) -> bool:
+        """Write the slide; whether it is shown."""
         root = self._read(self._path)
         if root is None:
-            return
+            return True
         related = relations_of(self._archive, self._path, self._name)
         shapes = list(_shapes(root))
         titles = [shape for shape in shapes if _placeholder(shape) in ("title", "ctrTitle")]
@@ -87,7 +100,9 @@ class _Slide:
         for part, text in self._pictures.read(root, related, place=self._writer.where):
             self._writer.write_paragraph(text, part=part)
         self._write_edges(shapes, number)
+        self._write_layout(root, list(related.values()))
         self._write_remarks(list(related.values()))
+        return root.get("show") not in _OFF
 
     def _write_edges(self, shapes: list[Element], number: int) -> None:
         """Write headers and footers, each once, but no slide numbers."""
@@ -97,6 +112,22 @@ class _Slide:
             if not is_number and text not in self._edges:
                 self._edges.add(text)
                 self._writer.write_paragraph(text, part=_EDGES[_placeholder(shape)])
+
+    def _write_layout(self, shown: Element, related: list[tuple[str, str]]) -> None:
+        """Write what stands on the layout of a slide and on the master behind it, each text once; no placeholders."""
+        for kind in ("slideLayout", "slideMaster"):
+            path = next((path for found, path in related if found == kind), "")
+            is_new = path not in self._edges and shown.get("showMasterSp") not in _OFF
+            layout = self._read(path) if is_new else None
+            if layout is None:
+                return
+            self._edges.add(path)
+            for shape in _shapes(layout):
+                text = "\n".join(paragraphs(shape)) if not _placeholder(shape) else ""
+                if text and text not in self._edges:
+                    self._edges.add(text)
+                    self._writer.write_paragraph(text, part="layout")
+            shown, related = layout, list(relations_of(self._archive, path, self._name).values())
 
     def _write_shape(self, shape: Element, related: Relations) -> None:
         table = shape.find(f".//{_A}tbl")
@@ -111,16 +142,15 @@ class _Slide:
                 self._writer.write_paragraph(chart_title(content))
                 self._writer.write_table(chart_rows(content))
             else:
-                self._write_lines(list(paragraphs(content)))
-        self._write_lines(list(paragraphs(shape)))
+                self._write_lines(content)
+        self._write_lines(shape)
 
-    def _write_lines(self, lines: list[str]) -> None:
+    def _write_lines(self, shape: Element) -> None:
         """Several paragraphs of a shape are a list, as slides have it."""
-        if len(lines) == 1:
-            self._writer.write_paragraph(lines[0])
-        elif lines:
-            for line in lines:
-                self._writer.write_paragraph(f"- {line}", ending="\n")
+        lines = list(numbered_paragraphs(shape))
+        for line, number in lines:
+            mark = number or "-" * (len(lines) > 1)
+            self._writer.write_paragraph(f"{mark} {line}".strip(), ending="\n" if len(lines) > 1 else "\n\n")
 
     def _write_remarks(self, related: list[tuple[str, str]]) -> None:
         for kind, path in related:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import io
-import math
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,13 +20,21 @@ from openpyxl.xml.constants import SHEET_MAIN_NS
 from rag_service.domain import EncodedTable, Location, ParsedDocument
 from rag_service.errors import TooLargeError
 from rag_service.readers.common.archive import check_members, open_archive
-from rag_service.readers.common.builder import MAX_SPANS, STRUCK_OUT, TextBuilder, one_line
+from rag_service.readers.common.builder import (
+    MAX_SPANS,
+    STRUCK_OUT,
+    TextBuilder,
+    hidden_but_read,
+    one_line,
+    rows_and_columns,
+)
 from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import LONG_TABLE_TEXT_ROWS, is_heading, places_on, too_many_rows, write_table
 from rag_service.readers.common.xml import Element, parse_xml, read_member, read_xml, relations_of
+from rag_service.readers.office.cell_values import render
 from rag_service.readers.office.drawings import CHART, embedded, paragraphs
 from rag_service.readers.office.pictures import Pictures
 
@@ -38,13 +43,13 @@ Sheet = Any  # openpyxl's ReadOnlyWorksheet, whose private attributes are needed
 _RUN, _LOOK, _TEXT = (f"{{{SHEET_MAIN_NS}}}{tag}" for tag in ("r", "rPr", "t"))
 _STRIKE, _SCRIPT, _INLINE = (f"{{{SHEET_MAIN_NS}}}{tag}" for tag in ("strike", "vertAlign", "is"))
 _CHART_TITLE = "{http://schemas.openxmlformats.org/drawingml/2006/chart}title"  # of the chart or an axis
+_ON = ("1", "true")
 _MAX_CELLS = 2_000_000  # of the workbook, some 500 MB
 _MAX_MERGES = 5_000  # per sheet; others are ignored
 _MAX_SPANNED = 200  # columns named by a wide merged header
-# In a number format: its digits, language tags, and currencies such as `[$€-407]`, `"CHF"` or `$`.
-_PLACE = re.compile(r"[0#?]")
-_LOCALE = re.compile(r"\[\$-[^\]]*\]")
-_CURRENCY = re.compile(r'\[\$(?P<named>[^\]\s-]{1,5})[^\]]*\]|"\s*(?P<code>[A-Z]{3})\s*"|(?P<symbol>[€$£¥₹])')
+# In a page header: fonts, colours, the date, the name of the file.
+_EDGE_CODE = re.compile(r'&(?:"[^"]*"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|[A-Za-z]|\d+)')
+_PAGE_NUMBER = re.compile("&[PN]")
 
 
 class _Formula(str):
@@ -57,6 +62,22 @@ class _SheetParser(WorkSheetParser):
     """Reads values, or formulas without a stored value; texts in a cell without what is struck out."""
 
     has_struck = False
+
+    def __init__(self, *args: Any, **options: Any):
+        super().__init__(*args, **options)
+        self.hidden_rows: set[int] = set()
+        self.hidden_columns: list[tuple[int, int]] = []  # first and last
+
+    def parse_row(self, row: Any) -> Any:
+        found = super().parse_row(row)
+        if row.get("hidden") in _ON:
+            self.hidden_rows.add(found[0])
+        return found
+
+    def parse_column_dimensions(self, col: Any) -> None:
+        super().parse_column_dimensions(col)
+        if col.get("hidden") in _ON:
+            self.hidden_columns.append((int(col.get("min")), int(col.get("max"))))
 
     def parse_cell(self, element: Any) -> dict[str, Any]:
         cell: dict[str, Any] = super().parse_cell(element)
@@ -87,16 +108,24 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     check_members(archive, name)
     workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
     has_struck = _settle_shared_strings(archive, workbook, name)
-    cells_left = _MAX_CELLS
+    cells_left, formulas, hidden = _MAX_CELLS, 0, list[str]()
+    edges: set[tuple[str, str]] = set()  # page headers and footers; most sheets repeat them
     sheets: list[_Sheet] = []
     pictures = Pictures(archive, name, parts)
     for sheet in workbook.worksheets:
-        rows, found = _read_rows(sheet, name, cells_left)
-        has_struck = has_struck or found
-        cells_left -= sum(len(row.cells) for row in rows)
         title = one_line(str(sheet.title))
+        rows, told = _read_rows(sheet, name, cells_left)
+        has_struck = has_struck or told.has_struck
+        cells_left -= sum(len(row.cells) for row in rows)
+        formulas += told.formulas
+        if rows and sheet.sheet_state != "visible":
+            hidden.append(f'sheet "{title}"')
+        elif told.hidden_rows or told.hidden_columns:
+            hidden.append(rows_and_columns(told.hidden_rows, told.hidden_columns, title))
         path = _member_of(sheet)
-        remarks = [*_read_comments(archive, path, name), *_read_drawings(archive, path, title, name, pictures)]
+        remarks = [_Remark(None, part, text) for part, text in told.edges if (part, text) not in edges]
+        edges.update(told.edges)
+        remarks += [*_read_comments(archive, path, name), *_read_drawings(archive, path, title, name, pictures)]
         sheets.append(_Sheet(title=title, rows=rows, remarks=remarks))
     for title, path in _chart_sheets(archive, name):
         sheets.append(_Sheet(title=title, rows=[], remarks=[*_read_drawings(archive, path, title, name, pictures)]))
@@ -107,7 +136,21 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         if long is None:
             raise
         document = long
-    return replace(document, warnings=(*document.warnings, STRUCK_OUT)) if has_struck else document
+    warnings = [
+        *([STRUCK_OUT] if has_struck else []),
+        *([hidden_but_read(hidden)[:500]] if hidden else []),
+        *([_not_calculated(formulas)] if formulas else []),
+    ]
+    return replace(document, warnings=(*document.warnings, *warnings))
+
+
+def _not_calculated(count: int) -> str:
+    told = (
+        "1 formula has no stored value and was read as a formula."
+        if count == 1
+        else f"{count:,} formulas have no stored value and were read as formulas."
+    )
+    return f"{told} Open the file in a spreadsheet program, save it and upload it again."
 
 
 def _settle_shared_strings(archive: zipfile.ZipFile, workbook: Any, name: str) -> bool:
@@ -272,8 +315,18 @@ def _cell_of(anchor: Element) -> str | None:
     return f"{get_column_letter(min(int(column), 16_383) + 1)}{int(row) + 1}" if is_place else None
 
 
-def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], bool]:
-    """The rows of a sheet, and whether cells were left out because they are struck out.
+class _Told(NamedTuple):
+    """What the user is told about a sheet."""
+
+    has_struck: bool  # cells that were left out
+    hidden_rows: int  # with values
+    hidden_columns: int
+    formulas: int  # without a stored value
+    edges: list[tuple[str, str]]  # (part, text) of the page header and footer
+
+
+def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Told]:
+    """The rows of a sheet, and what is told about them.
 
     Reads existing cells only; `sheet.iter_rows` would generate the 17 billion from A1 to XFD1048576.
     """
@@ -281,7 +334,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], bool
     grid: dict[int, dict[int, Cell]] = {}
     formats: dict[int, _Format] = {}
     texts: dict[str, str] = {}
-    count = 0
+    count = formulas = 0
     with sheet._get_source() as source:
         parser = _SheetParser(
             source,
@@ -298,6 +351,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], bool
                     continue
                 grid.setdefault(raw["row"], {})[cell.column] = cell
                 count += 1
+                formulas += isinstance(raw["value"], _Formula)
                 if count > max_cells:
                     raise TooLargeError(
                         f'"{name}" has more than {_MAX_CELLS:,} filled cells. Split it into smaller workbooks.'
@@ -305,7 +359,25 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], bool
     if parser.merged_cells is not None:
         _spread_merged(grid, parser.merged_cells.mergeCell[:_MAX_MERGES])
     rows = [Row(number, [columns[column] for column in sorted(columns)]) for number, columns in sorted(grid.items())]
-    return rows, parser.has_struck or any(format.is_struck for format in formats.values())
+    used = {column for columns in grid.values() for column in columns} if parser.hidden_columns else set()
+    return rows, _Told(
+        has_struck=parser.has_struck or any(format.is_struck for format in formats.values()),
+        hidden_rows=len(parser.hidden_rows & grid.keys()),
+        hidden_columns=sum(any(first <= one <= last for first, last in parser.hidden_columns) for one in used),
+        formulas=formulas,
+        edges=list(_page_edges(getattr(parser, "HeaderFooter", None))),
+    )
+
+
+def _page_edges(edges: Any) -> Iterator[tuple[str, str]]:
+    """(part, text) of what is printed above and below each page, without numbers of pages."""
+    for part in ("page header", "page footer") if edges is not None else ():
+        for kind in ("first", "odd", "even"):
+            edge = getattr(edges, f"{kind}{part[5:].title()}")
+            for text in (place.text or "" for place in (edge.left, edge.center, edge.right)):
+                shown = one_line(_EDGE_CODE.sub("", text))
+                if any(map(str.isalpha, shown)) and not _PAGE_NUMBER.search(text):
+                    yield part, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,65 +416,6 @@ def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format], texts:
     if is_text and format.script:
         text = one_line(_place(text, format.script))
     return Cell(raw["column"], text, is_text, is_strong=format.is_strong) if text else None
-
-
-def render(value: object, number_format: str = "General") -> str:
-    """A cell's value on one line, as a person would type it."""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int | float):
-        unquoted = "".join(number_format.split('"')[0::2])  # `0.0%` is a percentage, `0 "% of sales"` is not
-        if "%" in unquoted and abs(value) < 1e13:
-            return _number(round(value * 100, 10)) + "%"
-        return _with_currency(_number(value), number_format)
-    if isinstance(value, datetime.datetime):
-        is_midnight = value.time() == datetime.time(0)
-        return value.date().isoformat() if is_midnight else f"{value.date().isoformat()} {_time(value.time())}"
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, datetime.time):
-        return _time(value)
-    if isinstance(value, datetime.timedelta):
-        return _duration(value)
-    return one_line(str(value))
-
-
-def _time(value: datetime.time) -> str:
-    return value.isoformat(timespec="seconds" if value.second or value.microsecond else "minutes")
-
-
-def _duration(value: datetime.timedelta) -> str:
-    """Hours, minutes and seconds, as the formats of durations show them: "30:05"."""
-    seconds = round(abs(value).total_seconds())
-    sign = "-" if value < datetime.timedelta() else ""
-    shown = f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}"
-    return f"{shown}:{seconds % 60:02}" if seconds % 60 else shown
-
-
-def _with_currency(number: str, number_format: str) -> str:
-    """The number with the currency that its format shows: "349.50 €", "$12", "1200 CHF"."""
-    shown = number_format.split(";")[0]  # of positive numbers; the others follow
-    place = _PLACE.search(shown)
-    currency = _CURRENCY.search(_LOCALE.sub("", shown))
-    if place is None or currency is None:
-        return number
-    symbol = currency["named"] or currency["code"] or currency["symbol"]
-    if number.partition(".")[2].isdigit() and len(number.partition(".")[2]) == 1:
-        number += "0"  # tenths of a currency are written as hundredths
-    if shown.find(symbol) > place.start():
-        return f"{number} {symbol}"
-    sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
-    return f"{sign}{symbol} {digits}" if symbol.isalpha() else f"{sign}{symbol}{digits}"
-
-
-def _number(value: int | float) -> str:
-    """Fifteen significant digits, as Excel itself keeps: 0.15, never 0.15000000000000002."""
-    if isinstance(value, int):
-        return str(value)
-    short = f"{value:.15g}"
-    if not math.isfinite(value) or not 1e-12 < abs(value) < 1e18:
-        return "0" if value == 0 else short
-    return format(Decimal(short), "f")
 
 
 def _spread_merged(grid: dict[int, dict[int, Cell]], merges: Sequence[CellRange]) -> None:

@@ -24,6 +24,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _UNITS = ("weeks", "days", "h", "min", "s")
 # What is written of an entry, in this order.
 _TIMES = {"DTSTART": "Start", "DTEND": "End", "DUE": "Due", "COMPLETED": "Completed"}
+_EXCEPTIONS = {"RDATE": "Also on", "EXDATE": "Not on", "RECURRENCE-ID": "Instead of"}  # of entries that repeat
 _PEOPLE = {"ORGANIZER": "Organizer", "ATTENDEE": "Attendee"}
 _TEXTS = {"LOCATION": "Location", "STATUS": "Status", "CATEGORIES": "Categories", "URL": "Link"}
 _PARAGRAPHS = ("DESCRIPTION", "COMMENT")
@@ -111,6 +112,12 @@ def _lines(entry: _Entry) -> Iterator[str]:
     yield from _times(entry)
     for rule in entry.properties.get("RRULE", ()):
         yield f"Repeats: {_repetition(rule.value)}"
+    for key, label in _EXCEPTIONS.items():
+        moments = (
+            found._replace(value=one) for found in entry.properties.get(key, ()) for one in found.value.split(",")
+        )
+        if shown := ", ".join(map(_moment, moments)):
+            yield f"{label}: {shown}"
     for key, label in _TEXTS.items():
         text = one_line(entry.text(key))
         if key == "STATUS":

@@ -6,6 +6,7 @@ customer name: Ana | total: 12.50        orders[2].customer.name, orders[2].tota
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,13 @@ class _Number(str):
     __slots__ = ()
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=Object, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+_NOT_SPACE = re.compile(r"\S")
+_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)  # or a string, which stays
+_LAST_COMMA = re.compile(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])')
+_TOO_DEEP = "it is nested too deeply"
+
+
 @dataclass(frozen=True, slots=True)
 class _Value:
     label: str  # the names that lead to it within its object
@@ -38,29 +46,22 @@ class _Value:
 
 
 def read_json(text: str) -> list[tuple[int | None, Any]] | None:
-    """The value of a JSON file, or those of JSON Lines with their line; None if the text is neither."""
-    try:
-        return [(None, _decode(text))]
-    except (ValueError, RecursionError):
-        pass
-    values: list[tuple[int | None, Any]] = []
-    try:
-        for number, line in enumerate(text.split("\n"), start=1):
-            if line.strip():
-                values.append((number, _decode(line)))
-    except (ValueError, RecursionError):
-        return None
-    return values if values and all(isinstance(value, list) for _, value in values) else None
+    """The values of a file: one, or several one after the other with their lines; None if it is not JSON.
+
+    Comments and commas before a closing bracket, as settings files have them, do no harm.
+    """
+    found = _read(text)
+    return found if isinstance(found, list) else None
 
 
 def parse_json(text: str, *, name: str) -> ParsedDocument:
-    """Read a JSON file. `Location.path` leads to the value; `row` is the line of JSON Lines.
+    """Read a JSON file. `Location.path` leads to the value; `row` is the line of one of several values.
 
     Raises DocumentError: not JSON, or nested too deeply. TooLargeError.
     """
-    values = read_json(clean(text))
-    if values is None:
-        raise DocumentError(f'"{name}" is not valid JSON, or nested too deeply. Check it, or rename it to .txt.')
+    values = _read(clean(text))
+    if isinstance(values, str):
+        raise DocumentError(f'"{name}" is not valid JSON: {values}. Correct it, or rename it to .txt.')
     builder = TextBuilder(name)
     for number, value in values:
         write_value(builder, value, row=number, name=name)
@@ -69,13 +70,54 @@ def parse_json(text: str, *, name: str) -> ParsedDocument:
     return builder.build(title=choose_title(name, title), media_type=MEDIA_TYPE)
 
 
+def _read(text: str) -> list[tuple[int | None, Any]] | str:
+    """The values of a file, or what is wrong with it."""
+    try:
+        return _decode(text)
+    except RecursionError:
+        return _TOO_DEEP
+    except ValueError as error:
+        first = error
+    bare = _COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else "\n" * found[0].count("\n"), text)
+    try:
+        return _decode(_LAST_COMMA.sub(lambda found: found[0] if found[0].startswith('"') else "", bare))
+    except RecursionError:
+        return _TOO_DEEP
+    except ValueError:
+        if not isinstance(first, json.JSONDecodeError):
+            return "a number is too long"
+        fault = first.msg[:1].lower() + first.msg[1:].removesuffix(" at")
+        return f"{fault} in line {first.lineno}"
+
+
 def write_value(builder: TextBuilder, value: Any, *, row: int | None, name: str) -> None:
     """Write a value: texts, numbers, lists, and objects; raises DocumentError if it is nested too deeply."""
     _write(builder, value, path="", label="", row=row, depth=0, name=name)
 
 
-def _decode(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=Object, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+def _decode(text: str) -> list[tuple[int | None, Any]]:
+    """Raises ValueError and RecursionError."""
+    values: list[tuple[int | None, Any]] = []
+    line, done, at = 1, 0, _after_space(text, 0)
+    while True:
+        value, end = _DECODER.raw_decode(text, at)
+        line, done = line + text.count("\n", done, at), at
+        values.append((line, value))
+        at = _after_space(text, end)
+        if at == len(text):
+            break
+        if not isinstance(value, list):
+            raise json.JSONDecodeError("Extra data", text, at)
+    if len(values) == 1:
+        return [(None, values[0][1])]
+    if not isinstance(values[-1][1], list):
+        raise json.JSONDecodeError("Extra data", text, done)
+    return values
+
+
+def _after_space(text: str, start: int) -> int:
+    found = _NOT_SPACE.search(text, start)
+    return found.start() if found else len(text)
 
 
 def _write(builder: TextBuilder, value: Any, *, path: str, label: str, row: int | None, depth: int, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -21,6 +22,7 @@ from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import write_table
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_TOML_MATTER = re.compile(r"\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _MARKUP = re.compile(r"[*_`\[<\\&]")
 _MAX_FRONT_MATTER = 65_536  # characters
 # Code, which stays as it is; the end of a paragraph, where nothing that is open goes on; marks of characters.
@@ -48,7 +50,7 @@ def parse_markdown(source: str, *, name: str) -> ParsedDocument:
 
     Each top-level block (paragraph, list, table, code) is one span whose `headings` is the path of the
     headings above it. The title is the front matter's, else the first level-1 heading, else the file name.
-    A `---` block that is not a YAML mapping stays part of the text.
+    Front matter is YAML between `---` or TOML between `+++`; a block that is neither stays part of the text.
     """
     metadata, body = _split_front_matter(clean(source))
     builder = TextBuilder(name)
@@ -109,12 +111,14 @@ def _after(text: str, mark: str, start: int) -> int:
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    match = _FRONT_MATTER.match(text[: _MAX_FRONT_MATTER + 10])
+    head = text[: _MAX_FRONT_MATTER + 10]
+    match = _FRONT_MATTER.match(head) or _TOML_MATTER.match(head)
     if match is None:
         return {}, text
     try:
         # A SafeLoader by descent: it builds plain values only.
-        values = yaml.load(match.group(1), Loader=_PlainLoader)  # noqa: S506
+        is_toml = match.re is _TOML_MATTER
+        values = tomllib.loads(match[1]) if is_toml else yaml.load(match[1], Loader=_PlainLoader)  # noqa: S506
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}, text
     if not isinstance(values, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import zipfile
 from collections.abc import Iterator
 from urllib.parse import unquote
 
@@ -50,7 +51,7 @@ def parse_epub(data: bytes, *, name: str) -> ParsedDocument:
         page = read_page(text, name)
         for note in _named(page, "aside"):
             note.tag = "div"  # a remark of the book, often a footnote; on a page of the web it is furniture
-        write_page(writer, page)
+        write_page(writer, page, style=_linked_styles(page, archive, path, name))
     if missing:
         writer.builder.warn(f"{missing} chapters of the book are missing or are not text.")
     title, author, language = (next(_texts(book, tag), None) for tag in ("title", "creator", "language"))
@@ -60,6 +61,16 @@ def parse_epub(data: bytes, *, name: str) -> ParsedDocument:
         language=language_of(language),
         metadata={"author": author[:500]} if author else {},
     )
+
+
+def _linked_styles(page: Element | None, archive: zipfile.ZipFile, path: str, name: str) -> str:
+    """The style sheets that a chapter refers to."""
+    sheets = []
+    for link in _named(page, "link"):
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(link.get("href") or "")))
+        if "stylesheet" in (link.get("rel") or "").lower().split():
+            sheets.append(decode_text(read_member(archive, target, name) or b"") or "")
+    return "\n".join(sheets)
 
 
 def _named(root: Element | None, tag: str) -> Iterator[Element]:

@@ -14,17 +14,19 @@ from lxml import etree, html
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import STRUCK_OUT, TextBuilder, clean, one_line
+from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, clean, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.equations import write_math
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name
+from rag_service.readers.web.html_hidden import drop_hidden
 from rag_service.readers.web.html_numbering import NUMBER, settle_numbers
 
 MEDIA_TYPE = "text/html"
 _SKIPPED = frozenset({
-    "script", "style", "noscript", "template", "iframe", "svg", "math", "object", "embed", "button", "select",
-    "option", "textarea", "input", "nav", "aside", "footer", "dialog", "canvas", "audio", "video", "map", "head",
+    "script", "style", "noscript", "template", "iframe", "svg", "object", "embed", "button", "select",
+    "option", "textarea", "input", "nav", "aside", "footer", "canvas", "audio", "video", "map", "head",
 })  # fmt: skip
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset({
@@ -38,7 +40,6 @@ _NAVIGATION_NAMES = frozenset({
     "cookie-banner", "cookie-notice", "skip-link", "skiplink", "social", "share", "sharing", "pagination",
     "advertisement",
 })  # fmt: skip
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _STYLED = re.compile(
     r"(?P<struck>text-decoration[a-z-]*\s*:[^;]*line-through)|vertical-align\s*:\s*(?:(?P<sup>super)|(?P<sub>sub))\b",
     re.IGNORECASE,
@@ -89,10 +90,11 @@ def read_page(text: str, name: str) -> Element | None:
     return root
 
 
-def write_page(writer: BlockWriter, root: Element | None) -> None:
-    """Write the main content of a page."""
+def write_page(writer: BlockWriter, root: Element | None, *, style: str = "") -> None:
+    """Write the main content of a page; `style` is the text of its style sheets that are files of their own."""
     if root is None:
         return
+    hidden = drop_hidden(root, style)
     if _settle_characters(root):
         writer.builder.warn(STRUCK_OUT)
     settle_numbers(root)
@@ -100,6 +102,8 @@ def write_page(writer: BlockWriter, root: Element | None) -> None:
     top = root if body is None else body
     mains = [found for found in top.iter("main") if len("".join(found.itertext()).strip()) >= _MIN_MAIN]
     mains = mains or [found for found in top.xpath("//*[@role='main']") if len(found.text_content()) >= _MIN_MAIN]
+    if any(not mains or mains[0] in (place, *place.iterancestors()) for place in hidden):
+        writer.builder.warn(HIDDEN)
     before = len(writer.builder)
     for part in mains[:1] or [top]:
         _Page(writer, has_main=bool(mains)).write(part)
@@ -108,7 +112,11 @@ def write_page(writer: BlockWriter, root: Element | None) -> None:
 
 
 def _settle_characters(root: Element) -> bool:
-    """Write raised and lowered runs as all readers do, and drop what is struck out; whether anything was."""
+    """Write equations, raised and lowered runs as all readers do, and drop what is struck out; whether anything was."""
+    for equation in list(root.iter("math")):
+        shown = write_math(equation) or one_line(equation.get("alttext") or "")
+        equation[:] = []
+        equation.text = shown
     struck: list[Element] = []
     scripts: list[Element] = []
     walk = etree.iterwalk(root, events=("start",))
@@ -169,7 +177,7 @@ class _Page:
             self._enter(element, tag)
 
     def _is_skipped(self, element: Element, tag: str) -> bool:
-        if not tag or tag in _SKIPPED or _is_hidden(element) or self._is_navigation(element, tag):
+        if not tag or tag in _SKIPPED or self._is_navigation(element, tag):
             self._skip = element
             return True
         return False
@@ -253,14 +261,6 @@ def _mark(item: Element, *, within: str | None) -> str:
     return f"{above}{number} " if number else f"{above}"
 
 
-def _is_hidden(element: Element) -> bool:
-    return (
-        element.get("hidden") is not None
-        or (element.get("aria-hidden") or "").lower() == "true"
-        or _HIDDEN.search(element.get("style") or "") is not None
-    )
-
-
 def _is_cited(quote: Element) -> bool:
     """Whether a mail program quotes a message, as it says in the type or the class."""
     return (quote.get("type") or "").lower() == "cite" or "quote" in (quote.get("class") or "").lower()
@@ -289,7 +289,7 @@ def _caption(table: Element) -> str:
 
 def read_rows(table: Element) -> list[Row] | None:
     """The rows of a table of data; None for one that only lays out the page, whose cells are blocks."""
-    if (table.get("role") or "") in ("presentation", "none") or _is_hidden(table):
+    if (table.get("role") or "") in ("presentation", "none"):
         return None
     if table.find(".//table") is not None or any(table.find(f".//{tag}") is not None for tag in _HEADINGS):
         return None

@@ -17,6 +17,7 @@ from lxml import etree
 from rag_service.domain import ParsedDocument
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.equations import write_math
 from rag_service.readers.common.list_numbers import NumberFormat, write_number
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
@@ -70,6 +71,7 @@ def parse_xml_file(text: str, *, name: str) -> ParsedDocument:
     for group in list(root.iter("tgroup")):
         _settle_table(group)
     _settle_lists(root)
+    _settle_equations(root)
     writer = BlockWriter(TextBuilder(name))
     if unknown:
         writer.builder.warn(f"Characters that only another file defines are left as their names: {', '.join(unknown)}.")
@@ -117,6 +119,28 @@ def _settle_table(group: Element) -> None:
     if outer is not None and outer.tag == "table":
         outer.tag = "table-wrap"
         outer.attrib.clear()
+
+
+def _settle_equations(root: Element) -> None:
+    """Write equations on one line; one that stands there in TeX or as a picture as well is read once."""
+    for choices in list(root.iter("alternatives")):
+        if choices.find("math") is not None:
+            for other in [other for other in choices if other.tag != "math"]:
+                choices.remove(other)
+    for formula in root.iter("disp-formula", "informalequation"):
+        formula.tag = "p"
+        formula.attrib.clear()
+        for label in formula.iterchildren("label"):
+            label.tail = " "
+    for equation in list(root.iter("math")):
+        text = write_math(equation)
+        equation[:] = []
+        equation.text = text
+        equation.attrib.clear()
+        outer = equation.getparent()
+        if outer is not None and outer.tag == "alternatives" and len(outer) == 1 and not (outer.text or "").strip():
+            outer.text = text
+            outer.remove(equation)
 
 
 def _settle_lists(root: Element) -> None:

@@ -14,7 +14,7 @@ from openpyxl.worksheet.formula import ArrayFormula
 from rag_service.domain import Location
 from rag_service.errors import DocumentError
 from rag_service.readers.office import xlsx as workbooks
-from rag_service.readers.office.xlsx import render
+from rag_service.readers.office.cell_values import render
 from rag_service.readers.parse import parse
 from tests.unit.readers import samples
 from tests.unit.readers.samples import at, cell_texts, saved, xlsx

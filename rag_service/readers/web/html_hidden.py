@@ -1,0 +1,171 @@
+"""What a page hides: by attributes, and by the rules of its style sheets for tags, classes and ids.
+
+Only `display` and `visibility` count, and of `@media` what holds on every screen. Rules that look at more than the
+element itself (`.menu:hover .sub`) hide nothing, and what such a rule may show is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from lxml import etree
+
+from rag_service.readers.common.xml import Element, local_name
+
+_MAX_RULES = 500  # about these two properties; each costs time for every element
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_END = re.compile(r"([{};])")
+_SCREEN = re.compile(r"@media\s+(?:only\s+)?(?:all|screen)|@layer\b.*", re.IGNORECASE | re.DOTALL)
+_DECLARATION = re.compile(
+    r"(?:^|;)\s*(display|visibility)\s*:\s*([a-z-]+)[^;!]*(!\s*important)?\s*(?=;|$)", re.IGNORECASE
+)
+_SIMPLE = re.compile(r"(?:\*|[a-z][\w-]*)?(?:[.#][\w-]+)*", re.IGNORECASE)
+_LAST = re.compile(r"(?:.*[\s>+~])?([^\s>+~]+)", re.DOTALL)  # the part of a selector that names the element
+_CONDITION = re.compile(r":+[\w-]+(?:\([^()]*\))?|\[[^\]]*\]")
+_NAME = re.compile(r"([.#]?)([\w-]+|\*)")
+_NOT_CONTENT = frozenset({"script", "style", "noscript", "template", "nav", "aside", "footer", "head", "title"})
+
+_PLAIN = {"display": "", "visibility": ""}
+_Rank = tuple[bool, bool, int, int]  # is important, is the element's own, specificity, place: the highest holds
+
+
+class _Rule(NamedTuple):
+    names: frozenset[str]  # of tag, classes and id, as a selector writes them
+    property: str
+    value: str
+    rank: _Rank
+    is_simple: bool  # else only what it shows counts
+
+
+def drop_hidden(root: Element, style: str = "") -> list[Element]:
+    """Take hidden elements out of a page; returns the elements that held words of which nothing is left.
+
+    `style` is the text of style sheets besides those within the page.
+    """
+    rules = _by_name(islice(_rules("\n".join([style, *map(_sheet, root.iter("style"))])), _MAX_RULES))
+    gone: list[Element] = []
+    silent: list[Element] = []  # invisible, but in its place
+    shown = {root: True}  # visibility, which elements inherit
+    walk = etree.iterwalk(root, events=("start",))
+    for _, element in walk:
+        above = element.getparent()
+        inherited = shown.get(above, True) if above is not None else True
+        look = _look(element, rules)
+        if element is not root and (look["display"] == "none" or _is_apart(element)):
+            gone.append(element)
+            walk.skip_subtree()
+            continue
+        shown[element] = look["visibility"] not in ("hidden", "collapse") if look["visibility"] else inherited
+        if not shown[element]:
+            silent.append(element)
+    told = [parent for parent, words in [*map(_words, gone), *map(_own_words, silent)] if words]
+    for element in silent:
+        element.text = None
+        element.attrib.pop("alt", None)
+        for child in element:
+            child.tail = None
+    for element in gone:
+        element.drop_tree()
+    return [parent for parent in told if not any(local_name(one) in _NOT_CONTENT for one in _and_above(parent))]
+
+
+def _and_above(element: Element) -> list[Element]:
+    return [element, *element.iterancestors()]
+
+
+def _words(element: Element) -> tuple[Element, bool]:
+    is_content = local_name(element) not in _NOT_CONTENT
+    return element.getparent(), is_content and any(map(str.isalnum, "".join(element.itertext())))
+
+
+def _own_words(element: Element) -> tuple[Element, bool]:
+    own = "".join([element.text or "", *(child.tail or "" for child in element)])
+    return element, any(map(str.isalnum, own))
+
+
+def _is_apart(element: Element) -> bool:
+    """Whether programs that read the page aloud pass over it: it repeats or adorns what stands there."""
+    return (element.get("aria-hidden") or "").lower() == "true"
+
+
+def _look(element: Element, rules: Mapping[str, list[_Rule]]) -> Mapping[str, str]:
+    """The values of the two properties that hold for an element; empty where nothing says them."""
+    if not rules and not element.attrib and element.tag != "dialog":
+        return _PLAIN
+    best: dict[str, tuple[_Rank, str]] = {}
+    hidden = element.get("hidden") is not None or (element.tag == "dialog" and element.get("open") is None)
+    found = [("display", "none", (False, False, -1, 0))] if hidden else []
+    for name, value, important in _DECLARATION.findall(element.get("style") or ""):
+        found.append((name.lower(), value.lower(), (bool(important), True, 0, 0)))
+    names = {local_name(element), "*", *(f".{word}" for word in (element.get("class") or "").split())}
+    names |= {f"#{element.get('id')}"} if element.get("id") else set()
+    may_show: set[str] = set()
+    for name in names & rules.keys():
+        for rule in rules[name]:
+            if not rule.names <= names:
+                continue
+            if rule.is_simple:
+                found.append((rule.property, rule.value, rule.rank))
+            elif rule.value not in ("none", "hidden", "collapse"):
+                may_show.add(rule.property)
+    for name, value, rank in found:
+        if name not in best or rank >= best[name][0]:
+            best[name] = (rank, value)
+    values = {name: value for name, (rank, value) in best.items() if name not in may_show or rank[0] or rank[1]}
+    return {**_PLAIN, **values}
+
+
+def _by_name(rules: Iterator[_Rule]) -> dict[str, list[_Rule]]:
+    """The rules by one of the names that an element must have."""
+    found: dict[str, list[_Rule]] = {}
+    for rule in rules:
+        found.setdefault(min(rule.names, default="*"), []).append(rule)
+    return found
+
+
+def _rules(sheet: str) -> Iterator[_Rule]:
+    for place, (selectors, body) in enumerate(_blocks(_COMMENT.sub("", sheet))):
+        for name, value, important in _DECLARATION.findall(body):
+            for selector in selectors.split(","):
+                selector = selector.strip()
+                last = _LAST.fullmatch(selector)
+                if last is None:
+                    continue
+                bare = _CONDITION.sub("", last[1])
+                if not _SIMPLE.fullmatch(bare):
+                    continue
+                parts = _NAME.findall(bare)
+                names = frozenset(f"{mark}{word}" if mark else word.lower() for mark, word in parts)
+                weight = sum({"#": 10_000, ".": 100}.get(mark, int(word != "*")) for mark, word in parts)
+                rank = (bool(important), False, weight, place)
+                yield _Rule(names, name.lower(), value.lower(), rank, bare == selector)
+
+
+def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
+    """(selectors, declarations) of the rules that hold on every screen."""
+    opened: list[bool] = []  # whether the at-rules around hold
+    head, body = "", ""
+    pieces = _END.split(sheet)
+    for words, end in zip(map(str.strip, pieces[::2]), pieces[1::2], strict=False):
+        if end == "{":
+            if words.startswith("@"):
+                opened.append(bool(_SCREEN.fullmatch(words)))
+            else:
+                head, body = words, ""
+        elif end == ";":
+            body += f"{words};"  # outside of a rule it is an @import, and forgotten at the next one
+        elif head:
+            if all(opened):
+                yield head, body + words
+            head, body = "", ""
+        elif opened:
+            opened.pop()
+
+
+def _sheet(style: Element) -> str:
+    """The text of a style element, unless it is meant for something other than screens."""
+    media = (style.get("media") or "all").strip().lower()
+    return "".join(style.itertext()) if media in ("all", "screen") else ""
