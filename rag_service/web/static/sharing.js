@@ -1,0 +1,44 @@
+// A conversation that others may read: its link, and the end of it.
+
+import { change, erase } from "./api.js";
+import { copyText } from "./copying.js";
+import { formDialog } from "./dialogs.js";
+import { announce, el, icon } from "./dom.js";
+import { t } from "./i18n.js";
+
+const linkOf = (id) => new URL(`#ask/${id}`, location.href).href;
+
+/** Offer to share a conversation or, if it is shared, its link and the end of that. Tells the page what has become of it. */
+export async function openSharing({ id, shared }, title) {
+  const path = `/conversations/${encodeURIComponent(id)}/share`;
+  if (shared) {
+    const ended = await formDialog({
+      title: t("shared_named", { name: title }),
+      text: t("share_text"),
+      content: linkField(linkOf(id)),
+      action: t("unshare"),
+      save: async () => (await erase(path)) ?? true,
+    });
+    if (ended) tell(id, false, t("unshared"));
+    return;
+  }
+  const begun = await formDialog({
+    title: t("share_named", { name: title }),
+    text: t("share_text"),
+    action: t("share_action"),
+    save: () => change("POST", path),
+  });
+  if (begun) tell(id, true, t((await copyText(linkOf(id))) ? "share_done" : "share_not_copied"));
+}
+
+function tell(id, shared, words) {
+  document.dispatchEvent(new CustomEvent("conversation-shared", { detail: { id, shared } }));
+  announce(words);
+}
+
+function linkField(link) {
+  const field = el("input", { id: "shared-link", type: "text", readOnly: true, value: link });
+  const onclick = async () => announce(t((await copyText(link)) ? "copied" : "copy_failed"));
+  const copy = el("button", { type: "button", className: "button", onclick }, icon("copy"), t("copy_link"));
+  return el("div", { className: "field" }, el("label", { htmlFor: field.id }, t("shared_link")), field, el("p", {}, copy));
+}
