@@ -58,7 +58,9 @@ def test_shared_conversation_is_read_with_its_proof_by_whoever_may_read_its_corp
     two.page.wait_for_selector(f"{SHARED} >> text=Shared by ada who shares")
     turn = two.page.locator(".turn")
     assert "25 days" in turn.locator(".answer-text").inner_text()
-    assert [name for name in ("Ask again", "Edit question", "Good answer") if turn.get_by_role("button", name=name).count()] == []
+    assert [
+        name for name in ("Ask again", "Edit question", "Good answer") if turn.get_by_role("button", name=name).count()
+    ] == []
     assert two.page.locator("#share-conversation").is_hidden()
     turn.locator(".badge").first.press("Enter")
     assert "25 days" in two.page.locator("#panel mark").first.inner_text()

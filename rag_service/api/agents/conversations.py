@@ -71,7 +71,7 @@ class ConversationsController(Controller):
 
     @get("/conversations", summary="List conversations", responses=problems(400, 401, 403, 500))
     async def conversations(self, request: AnyRequest, caller: CallerDependency) -> ConversationList:
-        """Pinned ones first, then newest first. Query: `offset`, `limit`, `projectId`, `q` (words in title or messages).
+        """Pinned ones first, then newest first. Query: `offset`, `limit`, `projectId`, `q` (words), `shared`.
 
         `shared=true`: those that others share with you instead; `q` searches their titles.
         """
