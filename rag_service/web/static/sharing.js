@@ -17,6 +17,7 @@ export async function openSharing({ id, shared }, title) {
       text: t("share_text"),
       content: linkField(linkOf(id)),
       action: t("unshare"),
+      danger: true,
       save: async () => (await erase(path)) ?? true,
     });
     if (ended) tell(id, false, t("unshared"));
@@ -37,8 +38,7 @@ function tell(id, shared, words) {
 }
 
 function linkField(link) {
-  const field = el("input", { id: "shared-link", type: "text", readOnly: true, value: link });
   const onclick = async () => announce(t((await copyText(link)) ? "copied" : "copy_failed"));
   const copy = el("button", { type: "button", className: "button", onclick }, icon("copy"), t("copy_link"));
-  return el("div", { className: "field" }, el("label", { htmlFor: field.id }, t("shared_link")), field, el("p", {}, copy));
+  return el("div", { className: "field" }, el("p", { className: "shared-link" }, el("a", { href: link }, link)), copy);
 }
