@@ -36,6 +36,7 @@ export class Asking {
     this._callbacks = {
       openSource,
       askNext: (question) => this._askIfFree(question),
+      link: async (answerId) => (await import("./sharing.js")).copyLink(this._current, answerId),
       replace: (turn, question) => this._askInPlaceOf(turn, question),
       onChange: () => this._save(),
     };
@@ -46,13 +47,15 @@ export class Asking {
     this._turns.at(-1)?.element.scrollIntoView({ block: "start" });
   }
 
-  /** Open what stands in the address behind "#ask/": the id of a conversation, "new" or nothing. */
-  async open(rest) {
+  /** Open what stands in the address behind "#ask/": the id of a conversation, also with that of an answer, "new" or nothing. */
+  async open(address) {
+    const [rest, answerId] = address.split("/");
     if (!this._turns.length) showOwnExamples(); // documents may have come and gone
     const id = rest === "new" ? null : rest || this._current;
     if (rest === "new" && this._current && !this._isBusy()) this._begin();
     if (!rest) this._nameInAddress();
     if (id && (id !== this._current || !this._known) && !this._isBusy()) await this._openKept(id);
+    if (answerId && id === this._current) await this._goTo(answerId);
     this._nameInAddress();
   }
 
@@ -118,6 +121,7 @@ export class Asking {
     button.title = t(shared ? "shared_open" : "share_conversation");
     button.lastElementChild.textContent = button.title;
     button.classList.toggle("is-shared", shared);
+    byId("turns").classList.toggle("is-shared", shared);
     byId("shared-by").hidden = owner === null;
     byId("shared-by").textContent = owner === null ? "" : t("shared_by", { name: owner });
     this._showWelcome();
@@ -151,7 +155,7 @@ export class Asking {
       if (error.code === "not_found") this._show(null, []);
       throw error;
     });
-    if (this._running || location.hash !== `#ask/${id}`) return; // something else is wanted by now
+    if (this._running || location.hash.split("/")[1] !== id) return; // something else is wanted by now
     this._known = true;
     const here = new Map(this._turns.filter((turn) => turn.final).map((turn) => [turn.final.answerId, turn]));
     const agent = await chooseAgent(agentId);
@@ -163,6 +167,14 @@ export class Asking {
     this._show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null, ratings: here.get(one.final?.answerId)?.ratings })), { from, shared, owner });
     this._turns.at(-1)?.element.scrollIntoView({ block: "start" });
     announce(t("conversation_opened", { name: title }));
+  }
+
+  /** Lead to an answer of the conversation that is open. */
+  async _goTo(answerId) {
+    const find = () => this._turns.find(({ final }) => final?.answerId === answerId);
+    while (!find() && this._earlier) await this._showEarlier();
+    find()?.element.scrollIntoView({ block: "start" });
+    find()?.element.querySelector("h2").focus({ preventScroll: true });
   }
 
   async _showEarlier() {

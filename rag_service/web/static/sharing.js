@@ -6,7 +6,12 @@ import { formDialog } from "./dialogs.js";
 import { announce, el, icon } from "./dom.js";
 import { t } from "./i18n.js";
 
-const linkOf = (id) => new URL(`#ask/${id}`, location.href).href;
+const linkOf = (place) => new URL(`#ask/${place}`, location.href).href;
+
+/** Copy the link to an answer of a conversation. */
+export async function copyLink(id, answerId) {
+  announce(t((await copyText(linkOf(`${id}/${answerId}`))) ? "copied" : "copy_failed"));
+}
 
 /** Offer to share a conversation or, if it is shared, its link and the end of that. Tells the page what has become of it. */
 export async function openSharing({ id, shared }, title) {

@@ -28,6 +28,7 @@ export class Turn {
    * @param question as it was typed
    * @param openSource called with (citation, {evidence, rating}, badge, sentence); `rating`: a FeedbackBar or null
    * @param askNext called with a question that follows
+   * @param link called with the id of the answer of which a link is wanted
    * @param replace called with the turn and the question that is to take its place, and of all after it
    * @param onChange called when what is worth keeping has changed
    * @param readOnly whether it is another user's: it is read and copied, not asked again or rated
@@ -35,7 +36,7 @@ export class Turn {
    * @param scope {words, filters} of what it is asked; null: all
    * @param conversation {messages, conversationId, replaces} of before; `replaces`: the answer whose place this one takes
    */
-  constructor(question, { openSource, askNext, replace, onChange, readOnly = false, agent = null, scope = null, conversation = { messages: [], conversationId: null, replaces: null } }) {
+  constructor(question, { openSource, askNext, link, replace, onChange, readOnly = false, agent = null, scope = null, conversation = { messages: [], conversationId: null, replaces: null } }) {
     this.question = question;
     this.agent = agent;
     this.scope = scope;
@@ -46,6 +47,7 @@ export class Turn {
     this.text = "";
     this.error = null; // the ApiError that ended it
     this._askNext = askNext;
+    this._link = link;
     this._replace = replace;
     this._onChange = onChange;
     this._readOnly = readOnly;
@@ -160,7 +162,7 @@ export class Turn {
         el(
           "div",
           { className: "answer-foot" },
-          el("div", { className: "answer-actions" }, feedback?.buttons, this._readOnly ? null : this._againButton("quiet"), this._editButton(), this._copyButton(), this._saveButton()),
+          el("div", { className: "answer-actions" }, feedback?.buttons, this._readOnly ? null : this._againButton("quiet"), this._editButton(), this._copyButton(), this._saveButton(), this._linkButton()),
         ),
         feedback?.more,
         this._followUps(),
@@ -265,6 +267,12 @@ export class Turn {
   _saveButton() {
     const onclick = async () => (await import("./exporting.js")).saveMarkdown(await this._markdown(), this.question);
     return el("button", { type: "button", className: "icon-button", title: t("save_answer"), onclick }, icon("download"), hidden(t("save_answer")));
+  }
+
+  /** Shown where the conversation is shared. */
+  _linkButton() {
+    const onclick = () => this._link(this.final.answerId);
+    return el("button", { type: "button", className: "icon-button link-answer", title: t("link_answer"), onclick }, icon("share"), hidden(t("link_answer")));
   }
 
   async _markdown() {
