@@ -104,6 +104,11 @@ class AuthSettings(SettingGroup):
         description="Share new global corpora with every user; false: users reach them through agents only. Each corpus"
         " can override this.",
     )
+    sharing: bool = Field(
+        True,
+        description="Let users share conversations with those who may read all corpora that the answers rest on; false:"
+        " nobody reads the conversations of others.",
+    )
     cache_seconds: float = Field(
         2.0,
         alias="auth_cache_seconds",

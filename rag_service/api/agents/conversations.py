@@ -1,9 +1,10 @@
-"""Projects, conversations and their messages, visible to their owner only."""
+"""Projects, conversations and their messages: visible to their owner, and to others where the owner shares them."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
+import structlog
 from litestar import Controller, Response, delete, get, patch, post
 
 from rag_service.api.agents.export import EXPORT_MESSAGES, write_markdown
@@ -16,11 +17,13 @@ from rag_service.api.agents.schemas import (
     ProjectCreate,
     ProjectList,
 )
-from rag_service.api.http.access import CallerDependency
+from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
+from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.errors import PermissionDeniedError
 from rag_service.store.accounts.conversations import (
     change_conversation,
     create_project,
@@ -30,8 +33,13 @@ from rag_service.store.accounts.conversations import (
     list_conversations,
     list_messages,
     list_projects,
+    list_shared,
     read_conversation,
+    share_conversation,
+    unshare_conversation,
 )
+
+log = structlog.get_logger(__name__)
 
 
 class ConversationsController(Controller):
@@ -63,16 +71,51 @@ class ConversationsController(Controller):
 
     @get("/conversations", summary="List conversations", responses=problems(400, 401, 403, 500))
     async def conversations(self, request: AnyRequest, caller: CallerDependency) -> ConversationList:
-        """Pinned ones first, then newest first. Query: `offset`, `limit`, `projectId`, `q` (words)."""
-        part = read_slice(request, "projectId", "q")
+        """Pinned ones first, then newest first. Query: `offset`, `limit`, `projectId`, `q` (words), `shared`.
+
+        `shared=true`: those that others share with you instead; `q` searches their titles.
+        """
+        part = read_slice(request, "projectId", "q", "shared")
         project_id = read_choice(request, "projectId", UUID, "a UUID")
         words = request.query_params.get("q")
         check_texts(required={}, optional={"q": words})
+        if read_choice(request, "shared", ("false", "true").index, "true or false"):
+            if project_id is not None:
+                raise InvalidRequestError([FieldError("projectId", "cannot be combined with shared=true")])
+            if not _is_on(caller):
+                return ConversationList(items=[], total=0)
+            return present(ConversationList, await caller.run(list_shared, part, words=words))
         return present(ConversationList, await caller.run(list_conversations, part, project_id=project_id, words=words))
 
     @get("/conversations/{conversation_id:uuid}", summary="Read a conversation", responses=problems(401, 403, 404, 500))
     async def conversation(self, conversation_id: UUID, caller: CallerDependency) -> ConversationBody:
-        return present(ConversationBody, await caller.run(read_conversation, conversation_id))
+        """Your own, or one that another user shares, if you may read all corpora that its answers rest on."""
+        found = await caller.run(read_conversation, conversation_id, or_shared=_is_on(caller))
+        return present(ConversationBody, found)
+
+    @post(
+        "/conversations/{conversation_id:uuid}/share",
+        status_code=200,
+        summary="Share a conversation",
+        responses=problems(401, 403, 404, 409, 500),
+    )
+    async def share(self, conversation_id: UUID, caller: CallerDependency) -> ConversationBody:
+        """Every user can read it, with what is added later, who may read all corpora that its answers rest on. Their
+        rights are checked at each reading. 409: an answer rests on a personal corpus or a file added to a question."""
+        if not _is_on(caller):
+            raise PermissionDeniedError("Sharing is switched off (RAG_SHARING).")
+        shared = await caller.run(share_conversation, conversation_id)
+        log.info("conversation_shared", conversation_id=str(conversation_id), user_id=str(caller.identity.user_id))
+        return present(ConversationBody, shared)
+
+    @delete(
+        "/conversations/{conversation_id:uuid}/share",
+        summary="Stop sharing a conversation",
+        responses=problems(401, 403, 404, 500),
+    )
+    async def unshare(self, conversation_id: UUID, caller: CallerDependency) -> None:
+        await caller.run(unshare_conversation, conversation_id)
+        log.info("conversation_unshared", conversation_id=str(conversation_id), user_id=str(caller.identity.user_id))
 
     @patch(
         "/conversations/{conversation_id:uuid}",
@@ -98,7 +141,7 @@ class ConversationsController(Controller):
     async def export(self, conversation_id: UUID, caller: CallerDependency) -> Response[str]:
         """Questions and answers with their citations. For JSON, list the conversation's messages."""
         async with caller.transaction() as connection:
-            conversation = await read_conversation(connection, conversation_id)
+            conversation = await read_conversation(connection, conversation_id, or_shared=_is_on(caller))
             messages = await last_messages(connection, conversation_id, count=EXPORT_MESSAGES)
         headers = {"content-disposition": "attachment; filename=conversation.md", "cache-control": "no-store"}
         return Response(write_markdown(conversation, messages), media_type="text/markdown", headers=headers)
@@ -112,7 +155,7 @@ class ConversationsController(Controller):
         """Oldest first. Query: `offset`, `limit`."""
         part = read_slice(request)
         async with caller.transaction() as connection:
-            await read_conversation(connection, conversation_id)
+            await read_conversation(connection, conversation_id, or_shared=_is_on(caller))
             return present(MessageList, await list_messages(connection, conversation_id, part))
 
     @delete(
@@ -122,3 +165,8 @@ class ConversationsController(Controller):
     )
     async def remove(self, conversation_id: UUID, caller: CallerDependency) -> None:
         await caller.run(delete_conversation, conversation_id)
+
+
+def _is_on(caller: Caller) -> bool:
+    """Whether conversations are shared at all."""
+    return caller.tenancy.settings.auth.sharing

@@ -95,6 +95,10 @@ class ConversationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     agent_id: UUID | None
     title: str
     pinned: Annotated[bool, Meta(description="Pinned conversations are listed first.")]
+    shared: Annotated[
+        bool, Meta(description="Whether others can read it who may read all corpora that its answers rest on.")
+    ]
+    owner: Annotated[str | None, Meta(description="Name of the user who shares it with you; null: it is your own.")]
     created_at: datetime
     updated_at: datetime
 

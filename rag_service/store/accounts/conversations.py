@@ -1,4 +1,8 @@
-"""Projects, conversations and their messages: seen by their owner alone."""
+"""Projects, conversations and their messages: seen by their owner, and by others where the owner shares them.
+
+A transaction sees no conversation of others unless it says so (`reading_shared`); then row-level security shows those
+that are shared and rest on nothing but corpora that the identity may read now.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ from uuid import UUID
 import psycopg
 
 from rag_service.domain import Identity
-from rag_service.errors import NotFoundError
+from rag_service.errors import ConflictError, NotFoundError
 from rag_service.store.database import Connection
-from rag_service.store.rows import Page, Slice, Table, contains
+from rag_service.store.rows import Page, Slice, Table, contains, fetch_value
 
 Speaker = Literal["user", "assistant"]
 
@@ -35,6 +39,8 @@ class Conversation:
     agent_id: UUID | None  # that it began with; None: all documents, or the agent is gone
     title: str
     pinned: bool  # stands before the others in the list
+    shared: bool  # others may read it whose rights suffice
+    owner: str | None  # name of the user who shares it; None: it is the identity's own
     created_at: datetime
     updated_at: datetime
 
@@ -53,13 +59,24 @@ class Message:
 
 
 _PROJECTS = Table("projects", Project, missing="This project does not exist.")
-_CONVERSATIONS = Table("conversations", Conversation, missing="This conversation does not exist.")
+_OWN = "user_id = rag.current_user_id()"
+_CONVERSATIONS = Table(
+    "conversations",
+    Conversation,
+    missing="This conversation does not exist.",
+    # How its owner files it concerns nobody else.
+    columns=f"id, CASE WHEN {_OWN} THEN project_id END AS project_id, agent_id, title, pinned AND {_OWN} AS pinned, "
+    "shared_at IS NOT NULL AS shared, rag.sharer(id) AS owner, created_at, updated_at",
+)
 _MESSAGES = Table("messages", Message, missing="This message does not exist.")
 # Position of the question that an answer of a conversation belongs to; NULL: there is no such answer.
 _ASKED = """(
     SELECT max(question.position) FROM messages answer JOIN messages question USING (conversation_id)
     WHERE answer.conversation_id = %(conversation)s AND answer.answer_id = %(answer)s
         AND question.role = 'user' AND question.position < answer.position)"""
+
+_PERSONAL = "An answer rests on a personal corpus or on a file added to a question, which nobody else may read."
+_UNKNOWN = "It is not known which corpora an answer rests on: a document that it used has been deleted, or its record."
 
 
 async def create_project(connection: Connection, identity: Identity, *, name: str) -> Project:
@@ -101,18 +118,60 @@ async def list_conversations(
     """The identity's conversations, pinned ones first, the latest first; of one project or all, and with `words` in
     title or messages."""
     rest = (
-        "WHERE (%(project)s::uuid IS NULL OR project_id = %(project)s) "
+        f"WHERE {_OWN} AND (%(project)s::uuid IS NULL OR project_id = %(project)s) "
         "AND (%(like)s::text IS NULL OR title ILIKE %(like)s "
         "OR EXISTS (SELECT FROM messages m WHERE m.conversation_id = conversations.id AND m.content ILIKE %(like)s)) "
-        "ORDER BY pinned DESC, updated_at DESC, id"
+        "ORDER BY conversations.pinned DESC, updated_at DESC, id"
     )
     like = None if words is None else contains(words)
     return await _CONVERSATIONS.page(connection, part, rest, {"project": project_id, "like": like})
 
 
-async def read_conversation(connection: Connection, conversation_id: UUID) -> Conversation:
-    """A conversation by id. Raises NotFoundError if the identity has none."""
+async def list_shared(connection: Connection, part: Slice, *, words: str | None = None) -> Page[Conversation]:
+    """Conversations of others that the identity may read, the latest first; those with `words` in the title."""
+    await _see_shared(connection, "all")
+    rest = (
+        f"WHERE shared_at IS NOT NULL AND NOT {_OWN} AND (%(like)s::text IS NULL OR title ILIKE %(like)s) "
+        "ORDER BY updated_at DESC, id"
+    )
+    return await _CONVERSATIONS.page(connection, part, rest, {"like": None if words is None else contains(words)})
+
+
+async def read_conversation(connection: Connection, conversation_id: UUID, *, or_shared: bool = False) -> Conversation:
+    """A conversation by id. Raises NotFoundError if the identity has none.
+
+    `or_shared`: also one that another user shares, if the identity may read all corpora that its answers rest on. The
+    rest of the transaction reads its messages, too.
+    """
+    if or_shared:
+        await _see_shared(connection, str(conversation_id))
     return await _CONVERSATIONS.read(connection, conversation_id)
+
+
+async def _see_shared(connection: Connection, which: str) -> None:
+    """Until the transaction ends, see the shared conversation of an id with its messages, or "all" without them."""
+    await connection.execute("SELECT set_config('rag.shared', %s, true)", [which])
+
+
+async def share_conversation(connection: Connection, conversation_id: UUID) -> Conversation:
+    """Let others read a conversation who may read all corpora that its answers rest on, now and from now on.
+
+    Raises NotFoundError like `read_conversation`, ConflictError if nobody else could read it.
+    """
+    shared = await _CONVERSATIONS.update(
+        connection, "shared_at = coalesce(shared_at, now()) WHERE id = %s", [conversation_id]
+    )
+    unshared = """SELECT corpora IS NULL FROM messages WHERE conversation_id = %s AND (corpora IS NULL OR corpora &&
+        ARRAY(SELECT id FROM corpora WHERE kind = 'personal')) ORDER BY corpora IS NULL LIMIT 1"""
+    is_unknown = await fetch_value(connection, unshared, [conversation_id])
+    if is_unknown is not None:
+        raise ConflictError(_UNKNOWN if is_unknown else _PERSONAL)
+    return shared
+
+
+async def unshare_conversation(connection: Connection, conversation_id: UUID) -> None:
+    """End what `share_conversation` began. Raises like `read_conversation`."""
+    await _CONVERSATIONS.update(connection, "shared_at = NULL WHERE id = %s", [conversation_id])
 
 
 async def change_conversation(

@@ -10,6 +10,7 @@ import { t } from "./i18n.js";
 import { trying } from "./notice.js";
 import { notifyDone } from "./notify.js";
 import { currentScope, scopeTo } from "./scope.js";
+import { canShare } from "./session.js";
 import { Turn } from "./turn.js";
 
 const SETTLE = 300; // milliseconds; what comes below the answer is made last, and should be seen
@@ -24,6 +25,8 @@ export class Asking {
     this._running = null;
     this._current = readConversation(); // id of the kept conversation that is open; null: a new one
     this._earlier = 0; // messages of it before those that are shown
+    this._shared = false; // whether others may read it
+    this._owner = null; // name of the user whose conversation is open; null: it is one's own
     this._known = false; // whether the turns are those that the service keeps
     this._composer = new Composer({
       ask: (question) => this._askIfFree(question),
@@ -33,22 +36,26 @@ export class Asking {
     this._callbacks = {
       openSource,
       askNext: (question) => this._askIfFree(question),
+      link: async (answerId) => (await import("./sharing.js")).copyLink(this._current, answerId),
       replace: (turn, question) => this._askInPlaceOf(turn, question),
       onChange: () => this._save(),
     };
     this._listen();
+    this._setSharing(false);
     for (const kept of readTurns()) this._add(Turn.restore(kept, this._callbacks));
     announce("");
     this._turns.at(-1)?.element.scrollIntoView({ block: "start" });
   }
 
-  /** Open what stands in the address behind "#ask/": the id of a conversation, "new" or nothing. */
-  async open(rest) {
+  /** Open what stands in the address behind "#ask/": the id of a conversation, also with that of an answer, "new" or nothing. */
+  async open(address) {
+    const [rest, answerId] = address.split("/");
     if (!this._turns.length) showOwnExamples(); // documents may have come and gone
     const id = rest === "new" ? null : rest || this._current;
     if (rest === "new" && this._current && !this._isBusy()) this._begin();
     if (!rest) this._nameInAddress();
     if (id && (id !== this._current || !this._known) && !this._isBusy()) await this._openKept(id);
+    if (answerId && id === this._current) await this._goTo(answerId);
     this._nameInAddress();
   }
 
@@ -69,14 +76,21 @@ export class Asking {
       const { exportConversation } = await import("./exporting.js");
       exportConversation(this._current, this._turns[0].question);
     });
+    byId("share-conversation").addEventListener("click", async () => {
+      const { openSharing } = await import("./sharing.js");
+      await openSharing({ id: this._current, shared: this._shared }, this._turns[0].question);
+    });
+    document.addEventListener("conversation-shared", ({ detail: { id, shared } }) => id === this._current && this._setSharing(shared));
     byId("earlier").addEventListener("click", () => trying(document.querySelector(".ask .view-messages"), () => this._showEarlier()));
     document.addEventListener("agent-chosen", () => this._tellSwitch());
     document.addEventListener("conversation-deleted", ({ detail }) => detail === this._current && !this._running && this._startNew());
   }
 
   _save() {
-    saveTurns(this._turns.filter((one) => one.final || one.text));
-    saveConversation(this._current);
+    if (this._owner === null) {
+      saveTurns(this._turns.filter((one) => one.final || one.text));
+      saveConversation(this._current);
+    } // what others share is fetched anew: it may have ended
     this._showWelcome();
   }
 
@@ -88,12 +102,29 @@ export class Asking {
   }
 
   /** Take the place of what is open. */
-  _show(id, kept, from = 0) {
+  _show(id, kept, { from = 0, shared = false, owner = null } = {}) {
     for (const turn of this._turns.splice(0)) turn.element.remove();
     this._current = id;
+    this._setSharing(shared, owner);
     this._setEarlier(from);
-    for (const one of kept) this._add(Turn.restore(one, this._callbacks));
+    for (const one of kept) this._add(this._restore(one));
     this._save();
+  }
+
+  _restore(kept) {
+    return Turn.restore(kept, { ...this._callbacks, readOnly: this._owner !== null });
+  }
+
+  _setSharing(shared, owner = null) {
+    Object.assign(this, { _shared: shared, _owner: owner });
+    const button = byId("share-conversation");
+    button.title = t(shared ? "shared_open" : "share_conversation");
+    button.lastElementChild.textContent = button.title;
+    button.classList.toggle("is-shared", shared);
+    byId("turns").classList.toggle("is-shared", shared);
+    byId("shared-by").hidden = owner === null;
+    byId("shared-by").textContent = owner === null ? "" : t("shared_by", { name: owner });
+    this._showWelcome();
   }
 
   _setEarlier(from) {
@@ -120,21 +151,30 @@ export class Asking {
   async _openKept(id) {
     await whoAmI();
     const { loadConversation } = await import("./conversation.js");
-    const { agentId, title, turns: kept, from } = await loadConversation(id).catch((error) => {
+    const { agentId, title, shared, owner, turns: kept, from } = await loadConversation(id).catch((error) => {
       if (error.code === "not_found") this._show(null, []);
       throw error;
     });
-    if (this._running || location.hash !== `#ask/${id}`) return; // something else is wanted by now
+    if (this._running || location.hash.split("/")[1] !== id) return; // something else is wanted by now
     this._known = true;
     const here = new Map(this._turns.filter((turn) => turn.final).map((turn) => [turn.final.answerId, turn]));
     const agent = await chooseAgent(agentId);
     if (id === this._current && kept.every(({ final }) => here.has(final?.answerId))) {
       this._setEarlier(from);
+      this._setSharing(shared, owner);
       return; // failed questions and feedback of this tab are there, too
     }
-    this._show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null, ratings: here.get(one.final?.answerId)?.ratings })), from);
+    this._show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null, ratings: here.get(one.final?.answerId)?.ratings })), { from, shared, owner });
     this._turns.at(-1)?.element.scrollIntoView({ block: "start" });
     announce(t("conversation_opened", { name: title }));
+  }
+
+  /** Lead to an answer of the conversation that is open. */
+  async _goTo(answerId) {
+    const find = () => this._turns.find(({ final }) => final?.answerId === answerId);
+    while (!find() && this._earlier) await this._showEarlier();
+    find()?.element.scrollIntoView({ block: "start" });
+    find()?.element.querySelector("h2").focus({ preventScroll: true });
   }
 
   async _showEarlier() {
@@ -142,7 +182,7 @@ export class Asking {
     const { loadBefore } = await import("./conversation.js");
     const { turns: kept, from } = await loadBefore(id, this._earlier);
     if (id !== this._current) return;
-    const made = kept.map((one) => Turn.restore({ ...one, agent: this._turns[0]?.agent ?? null }, this._callbacks));
+    const made = kept.map((one) => this._restore({ ...one, agent: this._turns[0]?.agent ?? null }));
     const height = document.documentElement.scrollHeight;
     this._turns.unshift(...made);
     byId("turns").prepend(...made.map(({ element }) => element));
@@ -163,13 +203,14 @@ export class Asking {
     byId("ask-title").classList.toggle("sr-only", !isEmpty);
     byId("new-conversation").hidden = isEmpty;
     byId("export-conversation").hidden = isEmpty || !this._current;
+    byId("share-conversation").hidden = isEmpty || !this._current || this._owner !== null || !canShare;
     this._tellSwitch();
   }
 
   /** A conversation has one partner: whether the next question begins another one. */
   _isSwitched(agent = chosenAgent()) {
     const last = this._turns.at(-1);
-    return Boolean(this._current && last && last.agent?.id !== agent?.id);
+    return Boolean(this._current && last && this._owner === null && last.agent?.id !== agent?.id);
   }
 
   _tellSwitch() {
@@ -216,7 +257,7 @@ export class Asking {
   }
 
   async _ask(question, { agent = chosenAgent(), replaces = null } = {}) {
-    if (this._isSwitched(agent)) this._startNew();
+    if (this._owner !== null || this._isSwitched(agent)) this._startNew(); // a conversation has one owner
     const turn = new Turn(question, { ...this._callbacks, agent, scope: agent ? null : currentScope(), conversation: this._conversationWith(agent, replaces) });
     this._running = turn;
     this._add(turn);

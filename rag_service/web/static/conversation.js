@@ -4,7 +4,7 @@ import { read } from "./api.js";
 
 const MESSAGES = 60; // fetched at once: thirty questions with their answers
 
-/** {agentId, title, turns, from}: what `Turn.restore` takes, and how many messages are before them. */
+/** {agentId, title, shared, owner, turns, from}: `turns` are what `Turn.restore` takes, `from` is how many messages are before them. */
 export async function loadConversation(id) {
   const [conversation, { total }] = await Promise.all([
     read(`/conversations/${encodeURIComponent(id)}`),

@@ -1,24 +1,26 @@
-// Conversations that are kept: found, opened, renamed, exported, deleted.
+// Conversations that are kept: found, opened, renamed, shared, exported, deleted; and those that others share.
 
 import { change, erase, read, whoAmI } from "./api.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
-import { announce, byId, catchFocus } from "./dom.js";
+import { announce, byId, catchFocus, el } from "./dom.js";
 import { exportConversation } from "./exporting.js";
 import { t } from "./i18n.js";
 import { chip, Listing, makeRow, moment } from "./listing.js";
 import { trying } from "./notice.js";
-import { mayWrite } from "./session.js";
+import { canShare, mayWrite } from "./session.js";
+import { openSharing } from "./sharing.js";
 
 const TYPING = 250; // milliseconds after the last key until it is searched
 const search = byId("conversations-search");
+const others = byId("conversations-shared"); // null: nothing is shared here
 let writable = false;
 let timer = 0;
 
 const words = () => search.value.trim() || null;
 const listing = new Listing({
   label: byId("conversations-title").textContent,
-  empty: () => t(words() ? "conversations_not_found" : "conversations_none"),
-  load: (slice, signal) => read("/conversations", { ...slice, q: words() }, signal),
+  empty: () => t(words() ? "conversations_not_found" : others?.checked ? "conversations_none_shared" : "conversations_none"),
+  load: (slice, signal) => read("/conversations", { ...slice, q: words(), shared: others?.checked || null }, signal),
   row,
 });
 byId("conversations-list").append(listing.element);
@@ -26,6 +28,8 @@ search.addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(() => listing.show(0), TYPING);
 });
+
+others?.addEventListener("change", () => listing.show(0));
 
 /** Show the part; each time it is opened, what is there is fetched anew. */
 export async function open() {
@@ -35,17 +39,20 @@ export async function open() {
 
 function row(conversation) {
   const title = conversation.title || t("conversation_untitled");
+  const isOwn = writable && conversation.owner === null;
+  const states = [conversation.pinned && "pinned", conversation.owner === null && conversation.shared && "shared"].filter(Boolean);
   return makeRow({
     icon: "ask",
     title,
     href: `#ask/${conversation.id}`,
-    state: conversation.pinned ? chip("plain", t("pinned")) : null,
-    about: [moment(conversation.updatedAt)],
+    state: el("span", {}, ...states.map((state) => chip("plain", t(state)))),
+    about: [conversation.owner, moment(conversation.updatedAt)],
     actions: [
-      writable && { icon: "pin", label: t(conversation.pinned ? "unpin" : "pin"), onclick: () => pin(conversation) },
-      writable && { icon: "edit", label: t("rename"), onclick: () => rename(conversation, title) },
+      isOwn && { icon: "pin", label: t(conversation.pinned ? "unpin" : "pin"), onclick: () => pin(conversation) },
+      isOwn && { icon: "edit", label: t("rename"), onclick: () => rename(conversation, title) },
+      isOwn && canShare && { icon: "share", label: t("share"), onclick: () => share(conversation, title) },
       { icon: "download", label: t("export"), onclick: () => exportConversation(conversation.id, title) },
-      writable && { icon: "trash", label: t("delete"), onclick: () => remove(conversation, title) },
+      isOwn && { icon: "trash", label: t("delete"), onclick: () => remove(conversation, title) },
     ],
   });
 }
@@ -64,6 +71,11 @@ async function rename({ id }, title) {
     save: (values) => change("PATCH", `/conversations/${id}`, values),
   });
   await settle(saved ? t("saved") : ""); // refused, it may be gone
+}
+
+async function share(conversation, title) {
+  await openSharing(conversation, title);
+  await listing.refresh();
 }
 
 async function remove({ id }, title) {

@@ -8,10 +8,12 @@ const USER = "rag_user";
 const TOKEN = /(?:^|; )(?:__Host-|__Secure-)?rag_csrf=(\w+)/;
 /** What of the storage is the session's. */
 export const SESSION = [CREDENTIAL, USER];
-const { auth, signIn } = document.documentElement.dataset;
+const { auth, signIn, sharing } = document.documentElement.dataset;
 export const isRequired = auth === "required";
 /** How people sign in besides with a key: "provider", "password" or "". */
 export const way = signIn ?? "";
+/** Whether conversations can be shared. */
+export const canShare = sharing !== undefined;
 
 let credential = isRequired ? read(CREDENTIAL) : null;
 // The session's token, as it was when this page began: under somebody else's session the page is refused.

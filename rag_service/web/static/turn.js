@@ -28,13 +28,15 @@ export class Turn {
    * @param question as it was typed
    * @param openSource called with (citation, {evidence, rating}, badge, sentence); `rating`: a FeedbackBar or null
    * @param askNext called with a question that follows
+   * @param link called with the id of the answer of which a link is wanted
    * @param replace called with the turn and the question that is to take its place, and of all after it
    * @param onChange called when what is worth keeping has changed
+   * @param readOnly whether it is another user's: it is read and copied, not asked again or rated
    * @param agent who answers, {id, name}; null: all documents
    * @param scope of what it is asked, {words, filters}; null: all
    * @param conversation of before, {messages, conversationId, replaces}; `replaces`: the answer whose place this one takes
    */
-  constructor(question, { openSource, askNext, replace, onChange, agent = null, scope = null, conversation = { messages: [], conversationId: null, replaces: null } }) {
+  constructor(question, { openSource, askNext, link, replace, onChange, readOnly = false, agent = null, scope = null, conversation = { messages: [], conversationId: null, replaces: null } }) {
     this.question = question;
     this.agent = agent;
     this.scope = scope;
@@ -45,8 +47,10 @@ export class Turn {
     this.text = "";
     this.error = null; // the ApiError that ended it
     this._askNext = askNext;
+    this._link = link;
     this._replace = replace;
     this._onChange = onChange;
+    this._readOnly = readOnly;
     this._conversation = conversation;
     this._stop = new AbortController();
     this._timer = 0;
@@ -143,7 +147,7 @@ export class Turn {
     this._answer.element.lang = final.language ?? "";
     const kinds = this._paint();
     if (final.citations.every((citation) => proofOf(citation) === "quote")) this._answer.fold(partsOf(this.question));
-    const feedback = new FeedbackBar(final.answerId, this.feedback, (given) => {
+    const feedback = this._readOnly ? null : new FeedbackBar(final.answerId, this.feedback, (given) => {
       this.feedback = given;
       this._onChange();
     });
@@ -158,9 +162,9 @@ export class Turn {
         el(
           "div",
           { className: "answer-foot" },
-          el("div", { className: "answer-actions" }, feedback.buttons, this._againButton("quiet"), this._editButton(), this._copyButton(), this._saveButton()),
+          el("div", { className: "answer-actions" }, feedback?.buttons, this._readOnly ? null : this._againButton("quiet"), this._editButton(), this._copyButton(), this._saveButton(), this._linkButton()),
         ),
-        feedback.more,
+        feedback?.more,
         this._followUps(),
         makeWhy(final),
       ].filter(Boolean),
@@ -170,7 +174,7 @@ export class Turn {
 
   /** Thumbs on a citation of a complete answer. */
   _ratingOf({ index }) {
-    if (!this.final || index === undefined) return null;
+    if (!this.final || index === undefined || this._readOnly) return null;
     const keep = (given) => {
       this.ratings[index] = given;
       this._onChange();
@@ -240,6 +244,7 @@ export class Turn {
   }
 
   _editButton() {
+    if (this._readOnly) return null;
     const onclick = async ({ currentTarget }) => {
       const { editQuestion } = await import("./editing.js");
       await editQuestion(this._asked, this.question, (question) => this._replace(this, question));
@@ -262,6 +267,12 @@ export class Turn {
   _saveButton() {
     const onclick = async () => (await import("./exporting.js")).saveMarkdown(await this._markdown(), this.question);
     return el("button", { type: "button", className: "icon-button", title: t("save_answer"), onclick }, icon("download"), hidden(t("save_answer")));
+  }
+
+  /** Shown where the conversation is shared. */
+  _linkButton() {
+    const onclick = () => this._link(this.final.answerId);
+    return el("button", { type: "button", className: "icon-button link-answer", title: t("link_answer"), onclick }, icon("share"), hidden(t("link_answer")));
   }
 
   async _markdown() {

@@ -58,6 +58,8 @@ def test_a_database_is_brought_up_to_date_with_all_that_it_holds(restored: Embed
     with psycopg.connect(restored.owner_conninfo) as connection:
         kept = connection.execute("SELECT count(*) FROM rag.messages WHERE role = 'user'").fetchone()
         assert kept == (len(ANSWERS),)
+        unknown = connection.execute("SELECT count(*) FROM rag.messages WHERE corpora IS NULL").fetchone()
+        assert unknown == (0,), "conversations of before cannot be shared"
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -162,6 +162,9 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", f"{API}/conversations/{{conversation_id}}/export"): read(404, 200, 404),
     ("PATCH", f"{API}/conversations/{{conversation_id}}"): write(404, 200, 404, {"title": "renamed"}),
     ("DELETE", f"{API}/conversations/{{conversation_id}}"): write(404, 204, 404),
+    # Who reads what is shared: test_shared_conversations.py.
+    ("POST", f"{API}/conversations/{{conversation_id}}/share"): write(404, 200, 404, shows=True),
+    ("DELETE", f"{API}/conversations/{{conversation_id}}/share"): write(404, 204, 404),
     ("PUT", f"{API}/answers/{{answer_id}}/feedback"): write(404, 200, 404, {"thumbs": "down"}, shows=True),
     ("DELETE", f"{API}/answers/{{answer_id}}/feedback"): write(404, 204, 404),
     ("GET", f"{API}/feedback"): read(200, 200, 200, reviewed=True),
