@@ -49,6 +49,7 @@ export class Asking {
     if (rest === "new" && this._current && !this._isBusy()) this._begin();
     if (!rest) this._nameInAddress();
     if (id && (id !== this._current || !this._known) && !this._isBusy()) await this._openKept(id);
+    else if (this._current && !this._running) await this._refreshChanges();
     this._nameInAddress();
   }
 
@@ -130,11 +131,23 @@ export class Asking {
     const agent = await chooseAgent(agentId);
     if (id === this._current && kept.every(({ final }) => here.has(final?.answerId))) {
       this._setEarlier(from);
+      for (const { final, evidence } of kept) here.get(final?.answerId)?.showChanges(evidence.changes);
       return; // failed questions and feedback of this tab are there, too
     }
     this._show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null, ratings: here.get(one.final?.answerId)?.ratings })), from);
     this._turns.at(-1)?.element.scrollIntoView({ block: "start" });
     announce(t("conversation_opened", { name: title }));
+  }
+
+  /** Documents may have changed or gone since they were cited. */
+  async _refreshChanges() {
+    const id = this._current;
+    const { loadChanges } = await import("./conversation.js");
+    const changes = await loadChanges(id, this._earlier).catch((error) => {
+      if (!error.problem) throw error;
+    });
+    if (!changes || id !== this._current) return;
+    for (const turn of this._turns) if (changes.has(turn.final?.answerId)) turn.showChanges(changes.get(turn.final.answerId));
   }
 
   async _showEarlier() {
