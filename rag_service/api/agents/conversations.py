@@ -98,7 +98,8 @@ class ConversationsController(Controller):
         responses=problems(401, 403, 404, 500),
     )
     async def export(self, conversation_id: UUID, caller: CallerDependency) -> Response[str]:
-        """Questions and answers with their citations, and which of the cited documents have been deleted or changed since. For JSON, list the conversation's messages."""
+        """Questions and answers with their citations, and which of the cited documents have been deleted or changed
+        since. For JSON, list the conversation's messages."""
         async with caller.transaction() as connection:
             conversation = await read_conversation(connection, conversation_id)
             messages = await last_messages(connection, conversation_id, count=EXPORT_MESSAGES)

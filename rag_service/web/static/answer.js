@@ -97,8 +97,8 @@ export function makeSources(evidence) {
   }
   if (evidence.citations.length < 2 || !documents.size) return null;
   const lines = [...documents.values()].map(({ citation, name, places }) => {
-    const { documentId: id, contentHash, location } = citation;
-    const open = async ({ currentTarget }) => (await import("./panel.js")).panel().openDocument({ id, contentHash, name, location }, currentTarget);
+    const { documentId: id, contentHash, location, chunkId } = citation;
+    const open = async ({ currentTarget }) => (await import("./panel.js")).panel().openDocument({ id, contentHash, name, location, chunkId }, currentTarget);
     const change = evidence.changeOf(citation);
     const where = [...places, change ? t(`since_${change}`) : null].filter(Boolean).join("; ");
     const shown = el("bdi", {}, upright(name));

@@ -58,7 +58,7 @@ class SourcePanel {
     await showSource(passage, { citation, name, evidence }, signal);
   }
 
-  /** Show a document as a whole. @param document {id, name, contentHash, language?, location?} */
+  /** Show a document as a whole. @param document {id, name, contentHash, language?, location?, chunkId?} */
   async openDocument(document, opener) {
     const signal = this._begin(opener);
     const body = el("div", { className: "panel-passage", lang: document.language });
@@ -78,8 +78,8 @@ class SourcePanel {
     if (this._dialog.open) quietly(() => this._dialog.close()); // it gives focus back by itself, too
   }
 
-  _wholeDocument({ documentId, contentHash, location }, name) {
-    const onclick = () => this.openDocument({ id: documentId, contentHash, name, location }, this._opener);
+  _wholeDocument({ documentId, contentHash, location, chunkId }, name) {
+    const onclick = () => this.openDocument({ id: documentId, contentHash, name, location, chunkId }, this._opener);
     return el("p", {}, el("button", { type: "button", className: "quiet", onclick }, icon(iconOf(name)), t("open_document")));
   }
 

@@ -57,10 +57,10 @@ function passage(source, final) {
 
 /** The place of a passage; it opens the document there. */
 function linkTo(source) {
-  const { documentId, fileName, title, location } = source;
+  const { documentId, fileName, title, location, chunkId } = source;
   const place = location?.page ? location : null;
   const open = async ({ currentTarget }) =>
-    (await import("./panel.js")).panel().openDocument({ id: documentId, name: fileName ?? title, contentHash: null, location: place }, currentTarget);
+    (await import("./panel.js")).panel().openDocument({ id: documentId, name: fileName ?? title, contentHash: null, location: place, chunkId }, currentTarget);
   return el("span", {}, el("button", { type: "button", className: "link", onclick: open }, sourcePlace(source)));
 }
 
