@@ -157,6 +157,37 @@ def test_quotes_of_slides_and_mails_are_marked_in_their_text(enter: SignIn, real
         one.page.keyboard.press("Escape")
 
 
+def test_a_document_opens_in_the_parts_that_its_readers_know(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("cleo"))
+    steady, crane = [shape("Orders are steady.")], [shape("Cranes", kind="title"), shape("The crane lifts 44 tons.")]
+    deck = pptx(steady, crane, notes={2: "It was inspected in April."})
+    thread = MAIL + b"\r\nOn 3 May 2026 at 09:12, Ana <ana@example.org> wrote:\r\n> When do the pallets come?\r\n"
+    add(one, upload_of("deck.pptx", deck), upload_of("thread.eml", thread), upload_of("stocks.xlsx", WORKBOOK))
+    parts = one.page.locator("#panel .part")
+
+    def opened(name: str) -> list[str]:
+        row(one, name).get_by_role("button", name=name, exact=True).click()
+        one.page.wait_for_selector(f"#panel:has(h2:text-is('{name}')) .part")
+        return [text.strip() for text in parts.all_inner_texts()]
+
+    first, second = opened("deck.pptx")
+    assert "Orders" in first and "Cranes" in second and "44 tons" in second
+    assert "inspected" in parts.nth(1).locator("aside").inner_text(), "notes stand apart"
+    opened("thread.eml")
+    assert parts.first.locator("dt").all_inner_texts() == ["From", "To", "Subject"]
+    assert parts.first.locator("dd").last.inner_text() == "Pallets for Porto"
+    assert parts.nth(1).get_by_text("Ana, 3 May 2026").is_visible()
+    assert parts.nth(1).get_by_text("When do the pallets come?").is_hidden(), "what was said before is folded"
+    opened("stocks.xlsx")
+    assert "Stocks" in parts.first.locator("h3").inner_text()
+    assert parts.first.locator(".grid td", has_text="Gasket kit").count() == 1
+
+    ask(one, "How much does the crane lift?")
+    one.page.locator(".turn .badge").last.click()
+    one.page.wait_for_selector("#panel .part mark")
+    assert parts.count() == 1 and "44 tons" in parts.inner_text(), "the cited slide"
+
+
 @pytest.mark.slow
 def test_large_pdf_comes_part_by_part_and_a_page_that_does_not_come_is_told(
     enter: SignIn, real_service: RealService

@@ -69,7 +69,10 @@ def test_a_citation_of_a_deleted_document_says_that_it_is_deleted(enter: SignIn,
     one.page.click(".dialog button[type=submit]")
     row(one, "report.pdf").wait_for(state="detached")
     one.page.click("nav a[data-to=ask]")
-    one.page.locator(".turn .badge").first.click()
+    badge = one.page.locator(".turn .badge.status-past", has_text="deleted since").first
+    badge.wait_for()
+    assert one.page.locator(".turn .decision .is-verified").count() == 0, "no green tick over a source that is gone"
+    badge.click()
     one.page.wait_for_selector("#panel >> text=The document has been deleted")
     assert "97.4" in one.page.locator("#panel .passage-text").inner_text()
 

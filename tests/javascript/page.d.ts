@@ -7,6 +7,7 @@ interface PageElements {
   "ask-form": HTMLFormElement;
   attach: HTMLInputElement;
   "conversations-search": HTMLInputElement;
+  "conversations-shared": HTMLInputElement;
   corpus: HTMLSelectElement;
   credential: HTMLInputElement;
   "documents-failed": HTMLInputElement;
@@ -29,6 +30,7 @@ interface PageElements {
 interface DocumentEventMap {
   attached: CustomEvent<string>;
   "conversation-deleted": CustomEvent<string>;
+  "conversation-shared": CustomEvent<{ id: string; shared: boolean }>;
 }
 
 /** What was said before a question, to whom it is asked. */
@@ -62,6 +64,7 @@ interface Shown extends Named {
   contentHash: string | null;
   language?: string | null;
   location?: any; // as of a citation
+  chunkId?: string; // of a citation in it
 }
 
 /** Where a file goes. */

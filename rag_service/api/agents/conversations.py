@@ -8,10 +8,12 @@ import structlog
 from litestar import Controller, Response, delete, get, patch, post
 
 from rag_service.api.agents.export import EXPORT_MESSAGES, write_markdown
+from rag_service.api.agents.history import find_source_changes
 from rag_service.api.agents.schemas import (
     ConversationBody,
     ConversationList,
     ConversationUpdate,
+    MessageBody,
     MessageList,
     ProjectBody,
     ProjectCreate,
@@ -139,12 +141,14 @@ class ConversationsController(Controller):
         responses=problems(401, 403, 404, 500),
     )
     async def export(self, conversation_id: UUID, caller: CallerDependency) -> Response[str]:
-        """Questions and answers with their citations. For JSON, list the conversation's messages."""
+        """Questions and answers with their citations, and which of the cited documents have been deleted or changed
+        since. For JSON, list the conversation's messages."""
         async with caller.transaction() as connection:
             conversation = await read_conversation(connection, conversation_id, or_shared=_is_on(caller))
             messages = await last_messages(connection, conversation_id, count=EXPORT_MESSAGES)
+            changes = await find_source_changes(connection, messages)
         headers = {"content-disposition": "attachment; filename=conversation.md", "cache-control": "no-store"}
-        return Response(write_markdown(conversation, messages), media_type="text/markdown", headers=headers)
+        return Response(write_markdown(conversation, messages, changes), media_type="text/markdown", headers=headers)
 
     @get(
         "/conversations/{conversation_id:uuid}/messages",
@@ -156,7 +160,10 @@ class ConversationsController(Controller):
         part = read_slice(request)
         async with caller.transaction() as connection:
             await read_conversation(connection, conversation_id, or_shared=_is_on(caller))
-            return present(MessageList, await list_messages(connection, conversation_id, part))
+            page = await list_messages(connection, conversation_id, part)
+            changes = await find_source_changes(connection, page.items)
+        items = [present(MessageBody, one, source_changes=of) for one, of in zip(page.items, changes, strict=True)]
+        return MessageList(items=items, total=page.total)
 
     @delete(
         "/conversations/{conversation_id:uuid}",

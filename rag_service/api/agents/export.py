@@ -5,20 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
+from rag_service.api.agents.history import SourceChanges
 from rag_service.store.accounts.conversations import Conversation, Message
 
 EXPORT_MESSAGES = 5_000  # the latest ones
 # They turn the direction of the text around them, also of what follows (UAX #9).
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_SINCE = {
+    "changed": "**The document has changed since.**",
+    "gone": "**The document has been deleted since, or you may no longer read it.**",
+}
 _MARKUP = re.compile(r"([<\\`*_\[\]#])")
 
 
-def write_markdown(conversation: Conversation, messages: Sequence[Message]) -> str:
+def write_markdown(conversation: Conversation, messages: Sequence[Message], changes: Sequence[SourceChanges]) -> str:
     """Title, then each question as a heading, its answer, the decision, and one line for each citation with place,
-    quote and status, and for each sentence without one."""
+    quote and status, and for each sentence without one. `changes`: what has become of the documents that each message
+    cites."""
     parts = [f"# {_line(conversation.title)}"]
-    for message in messages:
+    for message, changed in zip(messages, changes, strict=True):
         if message.role == "user":
             parts.append(f"## {_line(message.content)}")
             continue
@@ -26,19 +33,26 @@ def write_markdown(conversation: Conversation, messages: Sequence[Message]) -> s
         if decision := message.details.get("decision"):
             reasons = [_line(reason["text"]) for reason in message.details.get("reasons", ())]
             parts.append(" ".join([f"*{_line(decision)}*", *reasons[:1]]))
-        if cited := list(dict.fromkeys((*_citations(message.citations), *_unmarked(message)))):
+        if cited := list(dict.fromkeys((*_citations(message.citations, changed), *_unmarked(message)))):
             parts.append("\n".join(cited))
     return "\n\n".join(parts) + "\n"
 
 
-def _citations(citations: Sequence[Any]) -> Iterator[str]:
+def _citations(citations: Sequence[Any], changes: SourceChanges) -> Iterator[str]:
     for citation in citations:
         source = _line(citation.get("place") or citation.get("title") or "")
         quote = _line(citation.get("quote") or "")
         proof = ", ".join(
             filter(None, (citation["status"], citation.get("method"), _line(citation.get("reason") or "")))
         )
-        parts = (f"\\[C{citation['mark']}\\]", source, f"“{quote}”" if quote else "", f"({proof})")
+        change = changes.get(UUID(citation["documentId"])) if citation.get("documentId") else None
+        parts = (
+            f"\\[C{citation['mark']}\\]",
+            source,
+            f"“{quote}”" if quote else "",
+            f"({proof})",
+            _SINCE.get(change, ""),
+        )
         yield "- " + " ".join(filter(None, parts))
 
 

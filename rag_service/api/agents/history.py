@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from uuid import UUID
 
 import msgspec
@@ -17,6 +17,7 @@ from rag_service.api.http.schemas import AnswerBody
 from rag_service.domain import Identity, Turn
 from rag_service.errors import NotFoundError, StoreError
 from rag_service.store.accounts.conversations import (
+    Message,
     add_message,
     change_conversation,
     create_conversation,
@@ -25,9 +26,11 @@ from rag_service.store.accounts.conversations import (
     read_conversation,
 )
 from rag_service.store.database import Connection
+from rag_service.store.documents.catalogue import read_versions
 
 log = structlog.get_logger(__name__)
 
+SourceChanges = Mapping[UUID, Literal["changed", "gone"]]  # by document; without those that are as they were cited
 PresentKept = Callable[[AnswerBody], KeptAnswerBody]
 
 
@@ -54,6 +57,23 @@ async def read_history(connection: Connection, conversation_id: UUID, before: UU
     await read_conversation(connection, conversation_id)
     said = await last_messages(connection, conversation_id, count=KEPT_MESSAGES, before=before)
     return tuple(Turn(role=message.role, content=message.content) for message in said)
+
+
+async def find_source_changes(connection: Connection, messages: Sequence[Message]) -> list[SourceChanges]:
+    """What has become of the documents that each message cites; `gone` also if the identity may no longer read one."""
+    cited = [
+        {UUID(one["documentId"]): one.get("contentHash") for one in message.citations if one.get("documentId")}
+        for message in messages
+    ]
+    versions = await read_versions(connection, list({document_id for one in cited for document_id in one}))
+    return [
+        {
+            document_id: "changed" if document_id in versions else "gone"
+            for document_id, content_hash in one.items()
+            if document_id not in versions or content_hash not in (None, versions[document_id])
+        }
+        for one in cited
+    ]
 
 
 def _present_kept(answer: AnswerBody) -> KeptAnswerBody:

@@ -125,6 +125,13 @@ class MessageBody(Struct, kw_only=True, frozen=True, rename="camel"):
     details: Annotated[
         Mapping[str, Any], Meta(description="For answers: the other fields, without the text of passages.")
     ]
+    source_changes: Annotated[
+        Mapping[UUID, Literal["changed", "gone"]],
+        Meta(
+            description="Cited documents, by id, that are no longer as they were cited: `changed`, or `gone`, which is "
+            "deleted, expired or no longer readable for you."
+        ),
+    ]
     created_at: datetime
 
 

@@ -118,6 +118,12 @@ async def read_document(connection: Connection, document_id: UUID) -> StoredDocu
     return await _DOCUMENTS.get(connection, f"WHERE d.id = %s AND {LIVE}", [document_id])
 
 
+async def read_versions(connection: Connection, document_ids: Sequence[UUID]) -> Mapping[UUID, str]:
+    """Content hash of each of these documents that the identity can read."""
+    query = f"SELECT d.id, d.content_hash FROM documents d WHERE d.id = ANY(%s) AND {LIVE}"  # noqa: S608 - fixed text
+    return dict(await (await connection.execute(query, [list(document_ids)])).fetchall())
+
+
 async def read_metadata(connection: Connection, document_id: UUID) -> Mapping[str, Any]:
     """What file and uploader say of a document besides its own columns."""
     query = "SELECT metadata - 'reader_warnings' FROM documents WHERE id = %s"

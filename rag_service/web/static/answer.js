@@ -43,7 +43,7 @@ export class AnswerView {
       const inside = placed.filter(({ from, to }) => from < block.to && to > block.from);
       const flags = ranges.filter(({ start, end }) => start < block.to && end > block.from);
       flags.forEach(({ kind }) => kind !== "note" && kinds.add(kind));
-      const shape = [inside.map(({ status, method }) => [status, method]), flags.map(({ kind, start }) => kind + start), state];
+      const shape = [inside.map((one) => [one.status, one.method, this._evidence.changeOf(one)]), flags.map(({ kind, start }) => kind + start), state];
       const signature = `${block.from} ${JSON.stringify(shape)} ${text.slice(block.from, block.to)}`;
       if (this._blocks[i]?.signature === signature) return;
       const seen = new Map(); // how often a mark has come up in its sentence
@@ -82,7 +82,7 @@ export class AnswerView {
     const sentence = first ? text.slice(first.from, first.to) : "";
     const name = this._evidence.nameOf(citation);
     const isNamed = !citation.documentId || all[citation.index - 1]?.documentId !== citation.documentId;
-    return makeBadge(citation, { name, language: this._evidence.languageOf(citation), isNamed }, (badge) => this._open(citation, badge, sentence));
+    return makeBadge(citation, { name, language: this._evidence.languageOf(citation), change: this._evidence.changeOf(citation), isNamed }, (badge) => this._open(citation, badge, sentence));
   }
 }
 
@@ -97,10 +97,13 @@ export function makeSources(evidence) {
   }
   if (evidence.citations.length < 2 || !documents.size) return null;
   const lines = [...documents.values()].map(({ citation, name, places }) => {
-    const { documentId: id, contentHash, location } = citation;
-    const open = async ({ currentTarget }) => (await import("./panel.js")).panel().openDocument({ id, contentHash, name, location }, currentTarget);
-    const where = [...places].filter(Boolean).join("; ");
-    return el("li", {}, icon(iconOf(name)), el("span", {}, el("button", { type: "button", className: "link", onclick: open }, el("bdi", {}, upright(name))), where ? ` · ${where}` : null));
+    const { documentId: id, contentHash, location, chunkId } = citation;
+    const open = async ({ currentTarget }) => (await import("./panel.js")).panel().openDocument({ id, contentHash, name, location, chunkId }, currentTarget);
+    const change = evidence.changeOf(citation);
+    const where = [...places, change ? t(`since_${change}`) : null].filter(Boolean).join("; ");
+    const shown = el("bdi", {}, upright(name));
+    const link = change === "gone" ? shown : el("button", { type: "button", className: "link", onclick: open }, shown);
+    return el("li", {}, icon(iconOf(name)), el("span", {}, link, where ? ` · ${where}` : null));
   });
   return el("div", { className: "sources" }, el("h3", {}, t("sources")), el("ul", {}, ...lines));
 }

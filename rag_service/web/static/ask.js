@@ -55,6 +55,7 @@ export class Asking {
     if (rest === "new" && this._current && !this._isBusy()) this._begin();
     if (!rest) this._nameInAddress();
     if (id && (id !== this._current || !this._known) && !this._isBusy()) await this._openKept(id);
+    else if (this._current && !this._running) await this._refreshChanges();
     if (answerId && id === this._current) await this._goTo(answerId);
     this._nameInAddress();
   }
@@ -162,6 +163,7 @@ export class Asking {
     if (id === this._current && kept.every(({ final }) => here.has(final?.answerId))) {
       this._setEarlier(from);
       this._setSharing(shared, owner);
+      for (const { final, evidence } of kept) here.get(final?.answerId)?.showChanges(evidence.changes);
       return; // failed questions and feedback of this tab are there, too
     }
     this._show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null, ratings: here.get(one.final?.answerId)?.ratings })), { from, shared, owner });
@@ -175,6 +177,17 @@ export class Asking {
     while (!find() && this._earlier) await this._showEarlier();
     find()?.element.scrollIntoView({ block: "start" });
     find()?.element.querySelector("h2").focus({ preventScroll: true });
+  }
+
+  /** Documents may have changed or gone since they were cited. */
+  async _refreshChanges() {
+    const id = this._current;
+    const { loadChanges } = await import("./conversation.js");
+    const changes = await loadChanges(id, this._earlier).catch((error) => {
+      if (!error.problem) throw error;
+    });
+    if (!changes || id !== this._current) return;
+    for (const turn of this._turns) if (changes.has(turn.final?.answerId)) turn.showChanges(changes.get(turn.final.answerId));
   }
 
   async _showEarlier() {

@@ -3,45 +3,47 @@
 import { el, icon } from "./dom.js";
 import { t, upright } from "./i18n.js";
 import { fullPlace, iconOf, shortPlace } from "./places.js";
-import { proofDetail, proofLine, proofWords } from "./proof.js";
+import { proofDetail, proofLine, proofWords, SINCE, toneOf } from "./proof.js";
 import { attachTooltip } from "./tooltip.js";
 
 /**
  * @param citation as the API sends it; {mark, status: "checking" | "pending"} when it has sent none
- * @param {{name: string | null, language: string | null, isNamed: boolean}} document its file name and language;
- *   isNamed false: the badge before is of the same document, and the place says enough
+ * @param {{name: string | null, language: string | null, change?: string, isNamed: boolean}} document its file name and language;
+ *   change: what has become of it since, "changed" or "gone"; isNamed false: the badge before is of the same document, and
+ *   the place says enough
  * @param open called with the badge when it is activated
  */
-export function makeBadge(citation, { name, language, isNamed }, open) {
+export function makeBadge(citation, { name, language, change, isNamed }, open) {
   const status = citation.status;
   const place = upright(shortPlace(citation.location));
   const label = upright(name ?? (citation.documentId ? t("other_document") : t("missing_source", { mark: citation.mark })));
-  const isSilent = status === "verified" || status === "checking";
-  const shown = `${[isNamed || !place ? label : null, place].filter(Boolean).join(" · ")}${isSilent ? "" : ` ${proofWords(citation)}`}`;
+  const isProved = status === "verified" || status === "checking";
+  const said = [isProved ? null : proofWords(citation), change ? t(`since_${change}`) : null].filter(Boolean).join(", ");
+  const shown = [[isNamed || !place ? label : null, place].filter(Boolean).join(" · "), said].filter(Boolean).join(" ");
   // What is seen stands first in what is heard, so that it can be called by its name (WCAG 2.5.3).
-  const whole = [shown, isNamed || !place ? null : label, fullPlace(citation.location), isSilent ? proofWords(citation) : null].filter(Boolean).join(", ");
+  const whole = [shown, isNamed || !place ? null : label, fullPlace(citation.location), isProved ? proofWords(citation) : null].filter(Boolean).join(", ");
   const badge = el(
     "button",
-    { type: "button", className: `badge status-${status}`, "data-mark": citation.mark, "data-status": status, "aria-label": whole },
+    { type: "button", className: `badge ${toneOf(citation, change)}`, "data-mark": citation.mark, "data-status": status, "aria-label": whole },
     icon(name ? iconOf(name) : "info", "file-icon"),
     isNamed || !place ? el("span", { className: "badge-name" }, label) : null,
     isNamed && place ? el("span", { className: "dot" }, " · ") : null,
     place ? el("span", { className: "badge-place" }, place) : null,
-    icon(status, "status-icon"),
-    isSilent ? null : " ",
-    isSilent ? null : el("span", { className: "badge-status" }, proofWords(citation)),
+    icon(SINCE[change] ?? status, "status-icon"),
+    said ? " " : null,
+    said ? el("span", { className: "badge-status" }, said) : null,
   );
   badge.addEventListener("click", () => open(badge));
-  attachTooltip(badge, () => describe(citation, label, language));
+  attachTooltip(badge, () => describe(citation, { label, language, change }));
   return badge;
 }
 
-function describe(citation, label, lang) {
+function describe(citation, { label, language, change }) {
   const place = fullPlace(citation.location);
   return [
     el("p", { className: "tooltip-place" }, icon(iconOf(label)), place ? `${label}, ${place}` : label),
-    citation.quote ? el("blockquote", { lang }, shorten(citation.quote)) : null,
-    proofLine(citation),
+    citation.quote ? el("blockquote", { lang: language }, shorten(citation.quote)) : null,
+    proofLine(citation, change),
     proofDetail(citation),
   ];
 }

@@ -16,11 +16,11 @@ const LEAD = 40; // of them, before the words that were looked for
 /**
  * Fill an element.
  *
- * @param {Shown} document with a location, it opens there
+ * @param {Shown} document with a place, it opens there
  * @param signal aborted when something else takes the place
  */
 export async function showDocument(into, document, signal) {
-  const { id, name, contentHash } = document;
+  const { id, name, contentHash, chunkId } = document;
   const area = el("div", {});
   const results = el("div", { "aria-live": "polite" });
   const newest = new Newest();
@@ -34,7 +34,7 @@ export async function showDocument(into, document, signal) {
   });
   into.replaceChildren(form, results, area);
   const location = document.location ?? (PAGED.has(extensionOf(name)) ? { page: 1, headings: [] } : null);
-  await show({ quote: "", start: 0, end: 0, location });
+  await show({ quote: "", start: 0, end: 0, location, chunkId, isWhole: true });
 }
 
 async function find(results, { id, query }, show) {

@@ -8,6 +8,7 @@ export class Evidence {
     this.contextUsed = [];
     this.citations = [];
     this.flagged = null; // sentences without proof; known at the end
+    this.changes = {}; // documents that are no longer as they were cited: "changed" or "gone", by id
   }
 
   /** Take in `sources`, one `step` or `citation`, or `final`, which replaces everything. */
@@ -47,6 +48,11 @@ export class Evidence {
     if (documentId) return source?.fileName ?? title ?? null;
     const named = this.passage(mark)?.source;
     return named?.fileName ?? named?.title ?? null;
+  }
+
+  /** What has become of the document that a citation leads to: "changed" or "gone"; undefined: it is as it was. */
+  changeOf({ documentId }) {
+    return this.changes[documentId];
   }
 
   /** The language of the document that a citation leads to; null where it is not known. */

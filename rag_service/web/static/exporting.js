@@ -18,7 +18,8 @@ const line = (text) => text.replace(/\s+/g, " ").trim().replace(/[<\\`*_[\]#]/g,
 export function answerMarkdown(question, text, evidence, verdict = "") {
   const cited = evidence.citations.map((citation) => {
     const where = [evidence.nameOf(citation), fullPlace(citation.location)].filter(Boolean).join(", ");
-    const proof = [proofWords(citation), differenceOf(citation)].filter(Boolean).join(": ");
+    const change = evidence.changeOf(citation);
+    const proof = [[proofWords(citation), differenceOf(citation)].filter(Boolean).join(": "), change && t(`since_${change}`)].filter(Boolean).join(", ");
     return [`- \\[C${citation.mark}\\]`, line(where), citation.quote ? `“${line(citation.quote)}”` : "", `(${line(proof)})`].filter(Boolean).join(" ");
   });
   const { placed, flagged } = evidence.placeIn(text);

@@ -40,7 +40,7 @@ class SourcePanel {
     const passage = el("div", { className: "panel-passage", lang: evidence.languageOf(citation) });
     this._dialog.replaceChildren(
       this._head(name ?? t(citation.documentId ? "other_document" : "missing_source", { mark: citation.mark }), citation),
-      proofLine(citation),
+      proofLine(citation, evidence.changeOf(citation)),
       el(
         "div",
         { className: "panel-body", tabIndex: 0 },
@@ -51,7 +51,7 @@ class SourcePanel {
         passage,
         rating ? el("p", { className: "panel-rating" }, el("span", { className: "muted" }, t("citation_question")), rating.buttons) : null,
         rating?.more,
-        citation.documentId && name ? this._wholeDocument(citation, name) : null,
+        citation.documentId && name && evidence.changeOf(citation) !== "gone" ? this._wholeDocument(citation, name) : null,
       ),
     );
     this._show();
@@ -78,8 +78,8 @@ class SourcePanel {
     if (this._dialog.open) quietly(() => this._dialog.close()); // it gives focus back by itself, too
   }
 
-  _wholeDocument({ documentId, contentHash, location }, name) {
-    const onclick = () => this.openDocument({ id: documentId, contentHash, name, location }, this._opener);
+  _wholeDocument({ documentId, contentHash, location, chunkId }, name) {
+    const onclick = () => this.openDocument({ id: documentId, contentHash, name, location, chunkId }, this._opener);
     return el("p", {}, el("button", { type: "button", className: "quiet", onclick }, icon(iconOf(name)), t("open_document")));
   }
 

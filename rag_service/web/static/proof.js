@@ -13,10 +13,20 @@ export const proofOf = ({ status, method }) => (status === "verified" ? (method 
 /** A few words: "exact quote". */
 export const proofWords = (citation) => t(`proof_${proofOf(citation)}`, { judge: judgeOf([citation]) });
 
-/** The proof of a citation as a line. */
-export function proofLine(citation) {
+/** The proof of a citation as a line. @param change what has become of its document since, as `Evidence.changeOf` has it */
+export function proofLine(citation, change) {
+  if (change) {
+    const words = [t("proof_then", { proof: proofWords(citation) }), t(`since_${change}_long`)];
+    return el("p", { className: `status ${toneOf(citation, change)}` }, icon(SINCE[change]), words.join(" "));
+  }
   return line(proofOf(citation), citation.status, [citation]);
 }
+
+/** What was proved cannot be looked up any more: it is not shown as if it could. */
+export const toneOf = ({ status }, change) => `status-${change && status === "verified" ? "past" : status}`;
+
+/** The sign of what has become of a document. */
+export const SINCE = { gone: "trash", changed: "replace" };
 
 /** Why a sentence is not proved, or how a figure was computed; null where there is no more. */
 export function proofDetail(citation) {

@@ -16,10 +16,10 @@ export async function showOriginal(into, { citation }) {
   const index = Number(/:(\d+)$/.exec(citation.chunkId)?.[1]);
   const { sheet, cell } = citation.location;
   const used = cellsIn(citation.formula ?? "");
-  const isMarked = used.length ? (one) => used.some((range) => isWithin(one, range)) : ({ isQuoted }) => isQuoted;
+  const isMarked = used.length ? (one) => used.some((range) => isWithin(one, range)) : isQuotedCell;
   const load = async (from, to, isWhole) => {
     const { items, total } = await read(`/documents/${encodeURIComponent(citation.documentId)}/chunks`, { offset: from, limit: to - from });
-    const parts = items.map((chunk) => cellsOf(chunk, sheet, citation));
+    const parts = items.map((chunk) => readCells(chunk, sheet, citation));
     const cells = [...new Map(parts.flat()).values()];
     if (!cells.some(({ isQuoted }) => isQuoted)) throw new Error("another version");
     const more = (key, ...range) => el("button", { type: "button", className: "quiet", onclick: () => load(...range) }, t(key));
@@ -57,7 +57,7 @@ function resultOf(formula, used) {
 }
 
 /** The cells of a chunk by their addresses. */
-function cellsOf(chunk, sheet, citation) {
+export function readCells(chunk, sheet, citation) {
   const offset = offsetMap(chunk.text);
   return chunk.spans.flatMap(({ start, end, location }) => {
     const [, column, row] = (location?.sheet === sheet && ADDRESS.exec(location.cell ?? "")) || [];
@@ -69,7 +69,14 @@ function cellsOf(chunk, sheet, citation) {
   });
 }
 
-function makeGrid(cells, { isMarked, cited, result }) {
+const isQuotedCell = ({ isQuoted }) => isQuoted;
+
+/**
+ * A grid of cells; by default, the quoted ones are marked.
+ * @param {any[]} cells
+ * @param {{isMarked?: (cell: any) => boolean, cited?: any, result?: any}} options
+ */
+export function makeGrid(cells, { isMarked = isQuotedCell, cited, result } = {}) {
   const columns = [...new Set(cells.map(({ column }) => column))].sort((a, b) => numberOf(a) - numberOf(b));
   const rows = cells.reduce((all, cell) => all.set(cell.row, [...(all.get(cell.row) ?? []), cell]), new Map());
   const figures = new Set(columns.filter((column) => cells.every((cell) => cell.column !== column || isNumber(cell.text))));

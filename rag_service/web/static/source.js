@@ -9,6 +9,8 @@ import { read, write } from "./storage.js";
 
 const CHOICE = "rag_source_view"; // "text" when that was chosen last
 const PAGES = new Set(["pdf", "png", "jpg", "jpeg"]); // no browser shows TIFF
+const SLIDES = new Set(["pptx", "ppt", "odp"]);
+const MAILS = new Set(["eml", "msg", "mbox"]);
 const SHEETS = new Set(["xlsx", "xls", "csv", "tsv", "ods"]);
 
 /**
@@ -55,8 +57,12 @@ export async function showSource(into, source, signal) {
 }
 
 /** The view of a citation's original: {label, load}; null where there is only the text. */
-function originalOf({ citation: { location, chunkId }, name }) {
+function originalOf({ citation: { location, chunkId, isWhole }, name }) {
   const kind = extensionOf(name);
+  const inParts = { load: () => import("./sections.js") };
+  if (SLIDES.has(kind) && (chunkId || isWhole)) return { label: "view_slides", ...inParts };
+  if (MAILS.has(kind) && (chunkId || isWhole)) return { label: "view_mail", ...inParts };
+  if (SHEETS.has(kind) && isWhole) return { label: "view_sheet", ...inParts };
   if (!location || location.part) return null; // a member of an archive
   if (PAGES.has(kind) && location.page !== null) return { label: "view_page", load: () => import("./pdf_page.js") };
   if (SHEETS.has(kind) && location.cell && chunkId) return { label: "view_sheet", load: () => import("./sheet_grid.js") };

@@ -151,8 +151,7 @@ export class Turn {
       this.feedback = given;
       this._onChange();
     });
-    const verdict = makeVerdict(final, !kinds.size);
-    this._verdict.replaceChildren(...[verdict, makeSearched(final)].filter(Boolean));
+    const verdict = this._showVerdict(kinds);
     this._below.replaceChildren(
       ...[
         makeSources(this.evidence),
@@ -170,6 +169,20 @@ export class Turn {
       ].filter(Boolean),
     );
     announce(`${t("complete")} ${verdict?.textContent ?? ""}`);
+  }
+
+  _showVerdict(kinds) {
+    const verdict = makeVerdict(this.final, !kinds.size, this.evidence.changes);
+    this._verdict.replaceChildren(...[verdict, makeSearched(this.final)].filter(Boolean));
+    return verdict;
+  }
+
+  /** Documents that the answer cites have changed or gone, or are back. */
+  showChanges(changes) {
+    if (!this.final || JSON.stringify(changes) === JSON.stringify(this.evidence.changes)) return;
+    this.evidence.changes = changes;
+    this._showVerdict(this._paint());
+    this._below.querySelector(".sources")?.replaceWith(makeSources(this.evidence));
   }
 
   /** Thumbs on a citation of a complete answer. */

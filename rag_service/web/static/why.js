@@ -57,10 +57,10 @@ function passage(source, final) {
 
 /** The place of a passage; it opens the document there. */
 function linkTo(source) {
-  const { documentId, fileName, title, location } = source;
+  const { documentId, fileName, title, location, chunkId } = source;
   const place = location?.page ? location : null;
   const open = async ({ currentTarget }) =>
-    (await import("./panel.js")).panel().openDocument({ id: documentId, name: fileName ?? title, contentHash: null, location: place }, currentTarget);
+    (await import("./panel.js")).panel().openDocument({ id: documentId, name: fileName ?? title, contentHash: null, location: place, chunkId }, currentTarget);
   return el("span", {}, el("button", { type: "button", className: "link", onclick: open }, sourcePlace(source)));
 }
 
@@ -80,17 +80,24 @@ export function makeSearched({ searchedFor }) {
   return el("p", { className: "muted" }, t("searched_for", { question: searchedFor.replaceAll("\n", " ") }));
 }
 
-/** What the answer is worth, in one line; null for small talk. @param isProved every sentence stands where it says */
-export function makeVerdict(final, isProved) {
+/**
+ * What the answer is worth, in one line; null for small talk.
+ *
+ * @param isProved every sentence stands where it says
+ * @param changes what has become of the cited documents since, by id
+ */
+export function makeVerdict(final, isProved, changes = {}) {
   if (final.model === SMALL_TALK) return null;
   const shape = { can_proceed: isProved ? "verified" : "misattributed", uncertain: "misattributed", out_of_scope: "info" };
   const [words, reason] = verdictOf(final);
+  const since = ["gone", "changed"].filter((one) => Object.values(changes).includes(one)).map((one) => t(`sources_${one}`));
+  const sign = since.length ? "info" : shape[final.decision];
   return el(
     "p",
     { className: `decision decision-${final.decision}` },
-    icon(shape[final.decision], `is-${shape[final.decision]}`),
+    icon(sign, `is-${sign}`),
     el("strong", {}, words),
-    reason ? ` ${reason}` : null,
+    ...[reason, ...since].filter(Boolean).map((one) => ` ${one}`),
   );
 }
 

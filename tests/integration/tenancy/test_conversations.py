@@ -139,6 +139,29 @@ async def test_export_holds_every_message_with_its_citations_and_no_markup_of_ot
         assert f"*{answer['decision'].replace('_', chr(92) + '_')}*" in rest
 
 
+async def test_a_kept_answer_says_which_of_its_documents_have_changed_or_gone_since(street: Street) -> None:
+    world = await make_world(street.house)
+    async with client_of(street.application) as client:
+        client.headers.update(world.credentials["owner"])
+        answer = await ask(client, QUESTION, keep=True)
+        path = f"/api/v1/conversations/{answer['conversationId']}"
+        cited = str(world.ids["document_id"])
+
+        async def told() -> tuple[Any, Any, str]:
+            question, kept = (await client.get(f"{path}/messages")).json()["items"]
+            assert kept["citations"] == answer["citations"], "what was proved then stays"
+            return question["sourceChanges"], kept["sourceChanges"], (await client.get(f"{path}/export")).text
+
+        assert (await told())[:2] == ({}, {})
+        async with street.house.database.transaction(world.owner) as connection:
+            await connection.execute("UPDATE documents SET content_hash = 'another' WHERE id = %s", [cited])
+        *changes, export = await told()
+        assert changes == [{}, {cited: "changed"}] and "The document has changed since." in export
+        assert (await client.delete(f"/api/v1/documents/{cited}")).status_code == 204
+        *changes, export = await told()
+        assert changes == [{}, {cited: "gone"}] and "The document has been deleted since" in export
+
+
 async def test_a_conversation_that_is_deleted_meanwhile_does_not_cost_the_answer(
     street: Street, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,124 @@
+// A document in the parts that its readers know: slides with their numbers and notes, the sheets of a workbook, the messages
+// of a mail with what was written before them folded.
+
+import { read } from "./api.js";
+import { el } from "./dom.js";
+import { offsetMap } from "./evidence.js";
+import { t, upright } from "./i18n.js";
+import { renderPassage } from "./passage.js";
+import { fullPlace } from "./places.js";
+import { makeGrid, readCells } from "./sheet_grid.js";
+
+const CHUNKS = 40; // loaded at once; two thirds of them behind the one that is cited
+const HEADER = "header"; // the part of a mail that says who wrote to whom, when and about what
+const QUOTED = "quoted"; // the part of a mail that it quotes from somebody who is not named
+
+/** Show the parts of a document: all of them, or those around a citation. Throws when they are of another version. */
+export async function showOriginal(into, { citation, name }) {
+  const path = `/documents/${encodeURIComponent(citation.documentId)}/chunks`;
+  const index = Number(/:(\d+)$/.exec(citation.chunkId)?.[1] ?? 0);
+  const first = Math.max(0, index - Math.floor(CHUNKS / 3));
+  const load = async (from, to, range) => {
+    const { items, total } = await read(path, { offset: from, limit: to - from });
+    const groups = readGroups(items, citation);
+    const cited = groups.findIndex((group) => (citation.quote ? group.isQuoted : group.chunks.has(index)));
+    if (citation.quote && cited < 0) throw new Error("another version");
+    const isSlide = (groups[cited]?.location.slide ?? null) !== null && citation.quote;
+    const draw = ([begin, end]) => {
+      const more = (key, onclick) => el("button", { type: "button", className: "quiet", onclick }, t(key));
+      into.replaceChildren(
+        ...[
+          begin > 0 ? more("panel_earlier", () => draw([begin - 1, end])) : from > 0 ? more("panel_earlier", () => load(Math.max(0, from - CHUNKS), to)) : null,
+          ...groups.slice(begin, end).map((group) => makeGroup(group, name)),
+          end < groups.length ? more("panel_later", () => draw([begin, end + 1])) : to < total ? more("panel_later", () => load(from, to + CHUNKS)) : null,
+        ].filter(Boolean),
+      );
+    };
+    draw(range ?? (isSlide ? [cited, cited + 1] : [0, groups.length]));
+    (into.querySelector("mark") ?? (cited > 0 ? into.querySelectorAll(".part")[cited] : null))?.scrollIntoView({ block: citation.quote ? "center" : "start" });
+  };
+  await load(first, first + CHUNKS);
+}
+
+/** The parts in their order: {location, blocks, chunks, isQuoted}; a block is {role, text, quote}. */
+function readGroups(chunks, citation) {
+  const groups = [];
+  const characters = []; // of the document, from the first chunk on; blank between chunks
+  const base = chunks[0]?.start ?? 0;
+  let open = { key: null };
+  let done = 0;
+  for (const chunk of chunks) {
+    while (characters.length < chunk.start - base) characters.push("\n");
+    characters.push(...[...chunk.text].slice(characters.length - (chunk.start - base)));
+    const here = new Set();
+    for (const span of chunk.spans) {
+      const [start, end] = [Math.max(span.start, chunk.start, done), Math.min(span.end, chunk.end)];
+      if (end <= start || !span.location) continue;
+      const [key, part] = keyOf(span.location);
+      const said = characters.slice(start - base, end - base).join("");
+      const role = part ?? (said.trim() === span.location.headings.at(-1) ? "title" : "");
+      if (open.key !== key) groups.push((open = { key, location: span.location, blocks: [], chunks: new Set(), cells: [], isQuoted: false }));
+      const last = open.blocks.at(-1);
+      if (last?.role === role && role !== "title") last.end = end;
+      else open.blocks.push({ role, start, end });
+      open.chunks.add(chunk.index);
+      here.add(open);
+      done = end;
+    }
+    for (const { cells, location } of here) if (location.sheet) cells.push(...readCells(chunk, location.sheet, citation));
+  }
+  for (const group of groups) {
+    for (const block of group.blocks) {
+      block.text = characters.slice(block.start - base, block.end - base).join("");
+      const [from, to] = [Math.max(citation.start, block.start), Math.min(citation.end, block.end)];
+      const offset = offsetMap(block.text);
+      block.quote = citation.quote && from < to ? { start: offset(from - block.start), end: offset(to - block.start) } : null;
+    }
+    group.isQuoted = group.blocks.some(({ quote }) => quote);
+  }
+  return groups;
+}
+
+/** What a place belongs to, and the part of it that stands apart, such as the notes of a slide; null: none. */
+function keyOf({ slide = null, sheet, headings, part }) {
+  if (slide !== null) return [`slide ${slide}`, part];
+  if (sheet) return [`sheet ${sheet}`, null];
+  if (part && part !== HEADER && part !== QUOTED) return [`part ${part}`, null];
+  return [`message ${headings[0] ?? ""}`, part];
+}
+
+function makeGroup({ location, blocks, cells, isQuoted }, name) {
+  const { slide = null, sheet, part, headings } = location;
+  const shown = blocks.map((block) => makeBlock(block, name));
+  if (slide === null && !sheet && headings.length && blocks[0].role === "title") {
+    const [title, ...rest] = shown; // of a message of before
+    return el("details", { className: "part", open: isQuoted }, el("summary", {}, title), ...rest);
+  }
+  const words = fullPlace({ ...location, headings: [], cell: null, row: null, paragraph: null, part: slide !== null || part === HEADER ? null : part });
+  const grid = sheet && cells.length ? makeGrid([...new Map(cells).values()]) : null;
+  return el("section", { className: "part" }, words ? el("h3", { className: "part-head" }, words) : null, ...(grid ? [grid] : shown));
+}
+
+function makeBlock({ role, text, quote }, name) {
+  const passage = renderPassage(text, quote, name);
+  if (role === "title") passage.classList.add("part-title");
+  if (role === "" || role === "title") return passage;
+  if (role === HEADER) return makeHeader(text, quote);
+  const words = role === "notes" || role === QUOTED ? t(`part_${role}`) : upright(role);
+  if (role === QUOTED) return el("details", { className: "part-aside", open: quote !== null }, el("summary", {}, words), passage);
+  return el("aside", { className: "part-aside" }, el("h4", {}, words), passage);
+}
+
+/** Who wrote to whom, when and about what: a line for each. */
+function makeHeader(text, quote) {
+  let at = 0;
+  const rows = text.split("\n").flatMap((line) => {
+    const [start, colon] = [at, line.indexOf(": ")];
+    at += line.length + 1;
+    if (colon < 0) return [];
+    const within = quote && quote.start < at && quote.end > start + colon + 2;
+    const value = line.slice(colon + 2);
+    return [el("div", {}, el("dt", {}, line.slice(0, colon)), el("dd", {}, within ? el("mark", {}, upright(value)) : upright(value)))];
+  });
+  return el("dl", { className: "part-header" }, ...rows);
+}
