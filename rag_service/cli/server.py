@@ -7,6 +7,7 @@ import gc
 import socket
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import structlog
@@ -15,6 +16,7 @@ from litestar import Litestar
 
 from rag_service.app import create_app
 from rag_service.cli.asking import forget_server, note_server
+from rag_service.cli.running import CLOSING_SECONDS, end_within
 from rag_service.errors import ConfigurationError, RagError
 from rag_service.language.words import count_tokens
 from rag_service.observability.tracing import configure_tracing
@@ -29,6 +31,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]):
         super().__init__(config)
         self._on_started = on_started
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            end_within((self.config.timeout_graceful_shutdown or 0) + CLOSING_SECONDS)
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
