@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
 from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
-from rag_service.readers import sandbox
+from rag_service.readers import sandbox, seccomp
 from rag_service.readers.landlock import landlock_version
 from rag_service.readers.parse import parse
 from rag_service.readers.sandbox import ParseLimits, parse_in_sandbox
@@ -156,11 +158,24 @@ def test_missing_limits_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.warn_of_missing_limits.cache_clear()
     monkeypatch.setattr(sandbox.sys, "platform", "darwin")
     monkeypatch.setattr(sandbox, "can_limit_files", lambda: False)
+    monkeypatch.setattr(sandbox, "can_filter_calls", lambda: False)
     with capture_logs() as logged:
         sandbox.warn_of_missing_limits()
         sandbox.warn_of_missing_limits()
     sandbox.warn_of_missing_limits.cache_clear()
-    assert [line["event"] for line in logged] == ["sandbox_without_memory_limit", "sandbox_without_file_limits"]
+    assert [line["event"] for line in logged] == [
+        "sandbox_without_memory_limit",
+        "sandbox_without_file_limits",
+        "sandbox_without_call_filter",
+    ]
+
+
+def test_a_call_filter_that_the_kernel_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seccomp, "can_filter_calls", lambda: True)
+    monkeypatch.setattr(seccomp.os, "uname", lambda: SimpleNamespace(machine="x86_64"))
+    monkeypatch.setattr(seccomp, "_set_filter", lambda program: errno.EINVAL)
+    with pytest.raises(OSError, match="Invalid argument"):
+        seccomp.confine()
 
 
 async def test_memory_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +273,7 @@ async def test_child_inherits_no_environment_and_cannot_write(monkeypatch: pytes
 
 
 ESCAPES = """
-import os, signal, socket, subprocess, sys
+import ctypes, errno, os, signal, socket, subprocess, sys
 def attempt(action):
     try:
         action()
@@ -269,7 +284,13 @@ victim, parent = {victim!r}, os.getppid()
 def call(address, family):
     with socket.socket(family) as caller:
         caller.connect(address)
+def ring():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(425, 1, None) < 0 and ctypes.get_errno() in (errno.EACCES, errno.ENOSYS, errno.EPERM):
+        raise OSError
 done = {{
+    "io_uring": attempt(ring),
+    "unix": attempt(lambda: socket.socket(socket.AF_UNIX)),
     "environ": attempt(lambda: open(f"/proc/{{parent}}/environ").read()),
     "secrets": attempt(lambda: open(victim).read()),
     "settings": attempt(lambda: open("/etc/shells").read()),
