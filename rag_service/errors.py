@@ -100,7 +100,7 @@ class RateLimitedError(RagError):
 
     code = "rate_limited"
     retryable = True
-    help = "Wait as long as Retry-After says. RAG_RATE_LIMIT_* set the limits."
+    help = "Wait as long as Retry-After says. RAG_RATE_LIMIT_* and RAG_MODEL_QUEUE set the limits."
 
 
 class DocumentError(RagError):

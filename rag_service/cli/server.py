@@ -14,6 +14,7 @@ import structlog
 import uvicorn
 from litestar import Litestar
 
+from rag_service.api.http.bodies import SILENCE_SECONDS
 from rag_service.app import create_app
 from rag_service.cli.asking import forget_server, note_server
 from rag_service.cli.running import CLOSING_SECONDS, end_within
@@ -80,6 +81,9 @@ async def serve_application(
     # packets (head, body) waits 40 ms for the client's delayed acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; connections inherit it
+        # The kernel ends a connection whose client takes nothing. Nobody else does once a reply lies in its buffer.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SILENCE_SECONDS * 1000))
     try:
         listener.bind((settings.http.host, settings.http.port))
     except OSError as error:
