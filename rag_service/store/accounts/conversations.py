@@ -115,6 +115,11 @@ async def read_conversation(connection: Connection, conversation_id: UUID) -> Co
     return await _CONVERSATIONS.read(connection, conversation_id)
 
 
+async def lock_conversation(connection: Connection, conversation_id: UUID) -> Conversation:
+    """The same, for this transaction alone: question and answer stand together, and one of two replaces a third."""
+    return await _CONVERSATIONS.get(connection, "WHERE id = %s FOR UPDATE", [conversation_id])
+
+
 async def change_conversation(
     connection: Connection, conversation_id: UUID, *, title: str | None = None, pinned: bool | None = None
 ) -> Conversation:
