@@ -14,10 +14,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import click
-import structlog
 
 from rag_service.domain import LOCAL_ADMIN
-from rag_service.errors import InputError, RagError
+from rag_service.errors import InputError, NoSpaceError, RagError
 from rag_service.settings import Settings, load_settings
 from rag_service.tasks import PATIENCE
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-log = structlog.get_logger(__name__)
 
 _TERMINATED = 128 + signal.SIGTERM  # 143, which shells and container engines show for an end by that signal
 _FAREWELL_SECONDS = 5.0  # for clean-up after cancellation, and for threads that cannot be cancelled
@@ -47,11 +44,15 @@ class Failure(click.ClickException):
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Turns a RagError into a Failure."""
+    """Turns a RagError into a Failure, and a full disk."""
     try:
         yield
     except RagError as error:
         raise Failure(error) from error
+    except OSError as error:
+        if full := NoSpaceError.of(error):
+            raise Failure(full) from error
+        raise
 
 
 def begin_start(settings: Settings) -> None:
@@ -71,7 +72,7 @@ def run_command(work: Coroutine[Any, Any, T]) -> T:
     """Run a command. SIGTERM and a closed terminal cancel it, as Ctrl-C does, then end the process.
 
     Raises:
-        Failure: instead of a RagError.
+        Failure: instead of a RagError, or where a disk is full.
         click.Abort: it was interrupted.
     """
     received: list[int] = []  # SIGTERM, once it arrives
@@ -129,8 +130,11 @@ def end_within(seconds: float) -> None:
 
 
 def _cut_off(_number: int, _frame: FrameType | None) -> NoReturn:
+    import structlog  # loads rich, which commands do without
+
     with suppress(RuntimeError):  # the event loop has ended, so it is threads that go on
-        log.warning("end_cut_off", waiting=sorted(map(_waits_in, asyncio.all_tasks())))
+        waiting = sorted(map(_waits_in, asyncio.all_tasks()))
+        structlog.get_logger(__name__).warning("end_cut_off", waiting=waiting)
     _die()
 
 

@@ -23,7 +23,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from rag_service.domain import Identity
-from rag_service.errors import SearchTimeoutError, StoreError, UnsafeRoleError
+from rag_service.errors import NoSpaceError, SearchTimeoutError, StoreError, UnsafeRoleError
 from rag_service.store.migrate import LATEST
 from rag_service.store.watchdog import Watchdog, WatchedConnection
 
@@ -249,7 +249,8 @@ class Database:
         ) as error:
             if limited and isinstance(error, psycopg.errors.QueryCanceled):
                 raise SearchTimeoutError("The search took too long and was stopped.") from error
-            raise StoreError("The database failed during the request.", retry_after=5) from error
+            failure = StoreError("The database failed during the request.", retry_after=5)
+            raise NoSpaceError.of(error) or failure from error
 
     async def check(self) -> None:
         """Make sure that the schema is current and that row-level security holds for this role.

@@ -25,7 +25,7 @@ import structlog
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from rag_service.errors import ConfigurationError, StoreError
+from rag_service.errors import ConfigurationError, NoSpaceError, StoreError
 from rag_service.machine import memory_bytes
 
 log = structlog.get_logger(__name__)
@@ -36,6 +36,7 @@ SERVICE_ROLE = "rag_service"
 _SETTINGS_FILE = "rag_service.conf"  # beside postgresql.conf, which includes it; ALTER SYSTEM outdoes both
 _PASSFILE = "rag_service.pgpass"  # likewise; libpq reads it
 _MIN_BUFFERS, _MAX_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page, as they are used
+_MIN_FREE = 2**24  # bytes: a server that starts needs room for a segment of its write-ahead log
 _METHOD = "scram-sha-256"
 _TRUST = re.compile(r"^((?:local|host)\b.*\s)trust[ \t]*$", re.MULTILINE)
 WATCH_SECONDS = 1.0  # between two looks at whether a server runs
@@ -60,7 +61,7 @@ async def start_embedded_server(data_dir: Path) -> EmbeddedServer:
 
     Raises:
         ConfigurationError: the folder cannot be made or used.
-        StoreError: the server does not start.
+        StoreError: the server does not start, as where its disk is full.
     """
     return await asyncio.to_thread(_start, data_dir / "postgres")
 
@@ -151,6 +152,8 @@ def _start_or_join(folder: Path) -> EmbeddedServer:
                 field="RAG_DATA_DIR",
             ) from error
         except Exception as error:  # of initdb, pg_ctl, the wheel's assertions, psutil
+            if shutil.disk_usage(folder.parent).free < _MIN_FREE:
+                raise NoSpaceError(f"No space is left on the disk of {folder}.") from error
             raise StoreError(
                 f"The embedded database in {folder} does not start: {type(error).__name__}. "
                 f"Its log is {folder / 'log'}."
