@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import httpx
+import psycopg
 import pytest
 
+from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import CHAT, OllamaDouble, failure
 from tests.doubles.openai import CHAT as OPENAI_CHAT
 from tests.doubles.openai import OpenAIDouble, Reply, openai_server
@@ -33,6 +35,18 @@ def test_a_task_is_done_by_the_model_alone(start: Start, ollama: OllamaDouble, q
         assert [said["content"] for said in body["messages"]] == [TASK]
     ollama.script(CHAT, *[failure(500)] * 9)
     assert complete(client, "rag-service", TASK).json()["choices"][0]["message"]["content"] == QUESTION
+
+
+def test_a_task_counts_as_an_answer_and_leaves_no_record(
+    start: Start, ollama: OllamaDouble, database_server: EmbeddedServer
+) -> None:
+    client = start(rate_limit_answers_per_minute=2)
+    add_document(client)
+    ollama.answer = "Limits of travel"
+    assert [complete(client, "rag-service", TASK).status_code for _ in range(3)] == [200, 200, 429]
+    assert 'rag_questions_total{channel="openai"' in client.get("/metrics").text
+    with psycopg.connect(database_server.owner_conninfo) as owner:
+        assert owner.execute("SELECT count(*) FROM rag.answers").fetchone() == (0,)
 
 
 def test_a_filter_of_the_model_server_is_the_reason_of_the_end(start: Start, openai_server: OpenAIDouble) -> None:
