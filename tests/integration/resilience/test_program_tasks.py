@@ -61,3 +61,17 @@ def test_a_filter_of_the_model_server_is_the_reason_of_the_end(start: Start, ope
     assert (answer["incomplete"], answer["finishReason"]) == (True, "content_filter")
     response = client.post("/v1/responses", json={"model": "rag-service", "input": QUESTION}).json()
     assert response["incomplete_details"] == {"reason": "content_filter"}
+
+
+def test_what_a_file_is_about_is_told_without_the_model(start: Start, ollama: OllamaDouble) -> None:
+    """Also where the search is limited to that file."""
+    client = start()
+    add_document(client)
+    (corpus,) = client.get("/api/v1/corpora").json()["items"]
+    (document,) = client.get(f"/api/v1/corpora/{corpus['id']}/documents").json()["items"]
+    for limit in ({}, {"documentIds": [document["id"]]}, {"fileName": "travel.md"}):
+        body = {"query": "What is in travel.md?", **limit}
+        answer = client.post("/api/v1/query/answer", json=body).raise_for_status().json()
+        assert "Limits" in answer["answer"] or "300 euros" in answer["answer"], limit
+        assert "do not mention" not in answer["answer"]
+    assert ollama.bodies(CHAT) == []
