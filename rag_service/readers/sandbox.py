@@ -191,16 +191,19 @@ async def _converse(
     if process.stdin is None or process.stdout is None or process.stderr is None:
         raise RuntimeError("the sandbox was started without pipes")
     _, output, complaint = await asyncio.gather(
-        _feed(process.stdin, frame(request, data)),
+        feed(process.stdin, *frame(request, data)),
         _read(process.stdout, limits.output_bytes),
         _read(process.stderr, _MAX_COMPLAINT),
     )
     return output, complaint
 
 
-async def _feed(pipe: asyncio.StreamWriter, parts: tuple[bytes, bytes]) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # the child died; see its exit code
+async def feed(pipe: asyncio.StreamWriter, *parts: bytes) -> None:
+    """Send a child its input. If it dies on the way, that is no error here; see its exit code."""
+    with suppress(BrokenPipeError, ConnectionResetError):
         for part in parts:
+            if pipe.is_closing():  # uvloop raises RuntimeError then
+                return
             pipe.write(part)
             await pipe.drain()
         pipe.close()

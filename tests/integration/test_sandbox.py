@@ -248,6 +248,22 @@ async def test_a_child_that_others_kill_is_not_called_too_large(monkeypatch: pyt
     assert caught.value.retryable
 
 
+def test_a_child_that_died_before_it_was_sent_its_input_is_no_error_of_ours() -> None:
+    """uvloop, unlike asyncio, refuses to write to it."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def run() -> None:
+        child = await asyncio.create_subprocess_exec("true", stdin=asyncio.subprocess.PIPE)
+        assert child.stdin is not None
+        await child.wait()
+        while not child.stdin.is_closing():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
+        await sandbox.feed(child.stdin, b"length", b"file")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(run(), 10))
+
+
 async def test_cancellation_kills_the_child(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:
     inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
     task = asyncio.create_task(parse_in_sandbox(b"x", file_name="a.txt"))

@@ -376,6 +376,7 @@ class Papers:
         for number in (self.changes % 20, 20 + self.changes):
             (self.folder / f"paper{number}.txt").write_text(f"Paper {number} has change {self.changes}.")
         await self.run_now(client)
+        await asyncio.sleep(5)
         return None
 
     async def run_now(self, client: httpx.AsyncClient) -> None:
