@@ -140,7 +140,8 @@ def _cut_off(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def _waits_in(task: asyncio.Task[Any]) -> str:
     """The coroutines from that of the task to the one that waits."""
-    names, waiting = [], task.get_coro()
+    names: list[str] = []
+    waiting: Any = task.get_coro()
     while (name := getattr(waiting, "__qualname__", None)) is not None:
         names.append(name)
         waiting = getattr(waiting, "cr_await", None)
