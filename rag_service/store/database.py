@@ -84,6 +84,10 @@ def our_adapters() -> AdaptersMap:
     return adapters
 
 
+class UnreachableError(StoreError):
+    """No statement of the transaction reached the database: whatever it was to do is not the cause."""
+
+
 class SearchSlots:
     """At most `limit` at a time, first come, first served.
 
@@ -241,7 +245,7 @@ class Database:
                     if begun or last or connection is None or connection.given_up or not connection.broken:
                         raise
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
-            raise StoreError("The database cannot be reached.", retry_after=5) from error
+            raise UnreachableError("The database cannot be reached.", retry_after=5) from error
         except (
             psycopg.OperationalError,
             psycopg.InterfaceError,

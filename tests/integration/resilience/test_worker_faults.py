@@ -14,15 +14,17 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rag_service.domain import ParsedDocument
+from rag_service.domain import Identity, ParsedDocument
 from rag_service.errors import EmbeddingError, NotFoundError, StoreError
 from rag_service.ingest import queue as jobs
+from rag_service.ingest.upload_job import UploadJob
 from rag_service.readers.sandbox import parse_in_sandbox
+from rag_service.store.database import UnreachableError
 from rag_service.store.documents.documents import read_text
-from rag_service.store.documents.uploads import UploadStatus
+from rag_service.store.documents.uploads import Upload, UploadStatus
 from tests.conftest import FakeEmbedding
 from tests.integration.hostile import children, kill_started
-from tests.integration.tenancy.conftest import House, house, parse_here, text_file
+from tests.integration.tenancy.conftest import QUICK, House, house, parse_here, text_file
 from tests.integration.tenancy.killing import chunk_set, kill, make_documents, start_worker, statistics
 
 __all__ = ["house"]
@@ -71,6 +73,26 @@ async def _until_in_work(house: House) -> None:
                 return
             await asyncio.sleep(0.005)
     raise AssertionError("no document was in work")
+
+
+async def test_a_database_that_is_down_again_and_again_gives_no_document_up(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outages = iter(range(2 * QUICK.attempts))
+    process = UploadJob.process
+
+    async def interrupted(self: UploadJob, upload: Upload, identity: Identity) -> int:
+        if next(outages, None) is None:
+            return await process(self, upload, identity)
+        raise UnreachableError("The database cannot be reached.")
+
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    accepted = await house.uploads.accept(text_file("rule.txt", "Llamas live."), corpus_id=corpus.id, identity=ana)
+    monkeypatch.setattr(UploadJob, "process", interrupted)
+    async with house.working():
+        (done,) = await house.settled(ana, accepted, within=30)
+    assert (done.status, done.attempts) == (UploadStatus.INDEXED, 1)
 
 
 class _Ahead(datetime):
