@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -53,13 +52,12 @@ from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope
 from rag_service.store.documents.documents import DocumentInput, read_text
+from rag_service.tasks import end_tasks
 from rag_service.web.pages import web_routes
 
 log = structlog.get_logger(__name__)
 
 _EMBEDDED_GRACE = 2.0  # seconds for jobs to end; the streams had theirs before, and jobs lose little
-
-_PATIENCE = 10.0  # seconds for a task that was cancelled
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
@@ -217,22 +215,7 @@ async def _background_tasks(settings: Settings, parts: Components, sign_in: Sign
     try:
         yield
     finally:
-        await end_tasks(tasks)
-
-
-async def end_tasks(tasks: Sequence[asyncio.Task[Any]], *, patience: float = _PATIENCE) -> None:
-    """Cancel tasks, again after `patience` seconds, until they have ended.
-
-    `asyncio.wait_for`, by which psycopg waits for a connection, loses a cancellation in Python 3.11 if the connection
-    comes at the same moment; a task that runs for ever would then never end.
-    """
-    left = set(tasks)
-    while left:
-        for task in left:
-            task.cancel()
-        with suppress(asyncio.CancelledError):  # of who waits: they are to end all the same
-            _, left = await asyncio.wait(left, timeout=patience)
-    await asyncio.gather(*tasks, return_exceptions=True)  # what they raised is of no interest any more
+        await end_tasks(*tasks)
 
 
 def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Services:

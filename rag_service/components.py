@@ -66,6 +66,7 @@ from rag_service.store.documents.originals import Originals
 from rag_service.store.opening import open_database
 from rag_service.store.replication.replica import Replica
 from rag_service.tables.asking.answers import TableAnswers
+from rag_service.tasks import end_tasks
 
 REPORTS = "reports"  # the index whose synonyms tell which figure of a report a question means, in every index
 
@@ -323,8 +324,7 @@ async def open_keyword_engine(
         try:
             yield opener.build_engine(retriever, chat, judge=judge)
         finally:
-            examining.cancel()
-            await asyncio.gather(examining, return_exceptions=True)
+            await end_tasks(examining)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ internals. The cause stays on `__cause__` for the log.
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 
@@ -100,7 +101,7 @@ class RateLimitedError(RagError):
 
     code = "rate_limited"
     retryable = True
-    help = "Wait as long as Retry-After says. RAG_RATE_LIMIT_* set the limits."
+    help = "Wait as long as Retry-After says. RAG_RATE_LIMIT_* and RAG_MODEL_QUEUE set the limits."
 
 
 class DocumentError(RagError):
@@ -192,6 +193,22 @@ class StoreError(RagError):
     code = "store_unavailable"
     retryable = True
     help = "Try again shortly. /health/ready shows the state of each dependency."
+
+
+class NoSpaceError(StoreError):
+    """A disk is full. What was begun is undone."""
+
+    code = "no_space"
+    help = "Free space on the disk of the database, of RAG_DATA_DIR or of temporary files, then try again."
+
+    @classmethod
+    def of(cls, error: BaseException) -> NoSpaceError | None:
+        """The same, of an error of the operating system or of PostgreSQL; None: it is another one."""
+        if getattr(error, "sqlstate", None) == "53100":
+            return cls("No space is left on the disk of the database.")
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return cls(f"No space is left on the disk{f' of {error.filename}' if error.filename else ''}.")
+        return None
 
 
 class SearchTimeoutError(RagError):

@@ -221,7 +221,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         answer_id = query.answer_id
         log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
         query.model = query.model or self._synthesizer.chat
-        with query.model.slots.admit(), counted(query.calls):
+        with query.model.slots.admit(query.identity.user_id), counted(query.calls):
             if query.task is not None:
                 response = await self._synthesizer.do_task(query, query.task)
             elif (reply := reply_to_small_talk(query.question)) is not None:

@@ -10,7 +10,7 @@ from litestar.enums import MediaType
 
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.events import WireEvent, wire_events
+from rag_service.api.http.events import WireEvent, present_events, wire_events, wired
 from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.queries import read_query, read_turns
@@ -57,7 +57,7 @@ class QueryController(Controller):
         summary="Answer with verified citations",
         description=f"A JSON body or, with `stream: true`, a stream. {_STREAM}",
         operation_class=accepts(AnswerRequest),
-        responses=problems(400, 401, 404, 413, 415, 500, 503),
+        responses=problems(400, 401, 404, 409, 413, 415, 500, 503),
     )
     async def answer(
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
@@ -72,7 +72,7 @@ class QueryController(Controller):
         summary="Answer as an event stream",
         description=_STREAM,
         operation_class=accepts(AnswerRequest),
-        responses=problems(400, 401, 404, 413, 415, 500, 503),
+        responses=problems(400, 401, 404, 409, 413, 415, 500, 503),
     )
     async def answer_stream(
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
@@ -110,5 +110,5 @@ async def _answer_and_keep(
         said = await caller.run(read_history, body.conversation_id, body.replaces)
         query.turns = query.turns or said
     question = body.query.strip()
-    events = wire_events(services.answer(query, "answer"))
-    return keep_answers(events, caller, question, body.conversation_id, replaces=body.replaces)
+    events = present_events(services.answer(query, "answer"))
+    return wired(keep_answers(events, caller, question, body.conversation_id, replaces=body.replaces))

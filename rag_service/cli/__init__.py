@@ -282,6 +282,7 @@ def check(live: bool) -> None:
     for wrong in find_wrong_classes(settings, definitions):
         failed += 1
         click.echo(f"class: {wrong.message}", err=True)
+    click.echo(f"sandbox: {_missing_limits()}")
     if live:
         from rag_service.cli.checks import check_live
 
@@ -290,6 +291,14 @@ def check(live: bool) -> None:
             failed += not result.ok
     if failed:
         sys.exit(1)
+
+
+def _missing_limits() -> str:
+    """What the operating system does not limit where documents are read. It is no failure: nothing can be set."""
+    from rag_service.readers.sandbox import missing_limits
+
+    missing = [limit.replace("_", " ") for limit in missing_limits()]
+    return f"without {' and '.join(missing)}, see SECURITY.md" if missing else "ok"
 
 
 @main.command(name="settings")

@@ -12,7 +12,9 @@ from uuid import UUID
 import click
 
 from rag_service.cli.running import (
+    CLOSING_SECONDS,
     Failure,
+    end_within,
     owner_and_service,
     print_table,
     progress,
@@ -167,8 +169,13 @@ async def _work(settings: Settings) -> None:
     async with open_worker(settings) as work:
         task = asyncio.create_task(work())
         loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            end_within(settings.http.shutdown_seconds + CLOSING_SECONDS)
+            task.cancel()
+
         for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, task.cancel)
+            loop.add_signal_handler(name, stop)
         click.echo("Working. Press Ctrl-C to stop.", err=True)
         with suppress(asyncio.CancelledError):
             await task

@@ -10,6 +10,7 @@ import click
 from rag_service.cli.running import read_settings, run_command
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
+from rag_service.tasks import end_tasks
 
 KEY_VARIABLE = "MCP_API_KEY"  # not RAG_…: an unknown setting is an error
 
@@ -52,8 +53,7 @@ async def _serve(settings: Settings, key: str | None) -> None:
         try:
             await serve_stdio(services, headers)
         finally:
-            examining.cancel()
-            await asyncio.gather(examining, return_exceptions=True)
+            await end_tasks(examining)
 
 
 if __name__ == "__main__":

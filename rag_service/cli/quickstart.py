@@ -30,6 +30,7 @@ from rag_service.settings import Settings
 from rag_service.sources.files import find_files
 from rag_service.sources.report import SyncProgress, seconds_left
 from rag_service.store.documents.documents import DocumentInput
+from rag_service.tasks import end_tasks
 
 if TYPE_CHECKING:
     from rag_service.ingest.bulk.bulk import BulkIngestor
@@ -65,8 +66,7 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
             else:
                 await first_steps()
         finally:
-            warming.cancel()
-            await asyncio.gather(warming, return_exceptions=True)
+            await end_tasks(warming)
 
 
 async def _example(components: Components) -> str | None:
@@ -95,9 +95,7 @@ async def _serve_meanwhile(components: Components, work: Coroutine[Any, Any, Non
             console.print(f"Serving page and API at [bold]{address.result()}[/] (press Ctrl-C to stop)")
         await serving
     finally:
-        for task in (working, serving):
-            task.cancel()
-        await asyncio.gather(working, serving, return_exceptions=True)
+        await end_tasks(working, serving)
 
 
 async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | None = None) -> int:

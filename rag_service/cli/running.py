@@ -9,15 +9,16 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import click
 
 from rag_service.domain import LOCAL_ADMIN
-from rag_service.errors import InputError, RagError
+from rag_service.errors import InputError, NoSpaceError, RagError
 from rag_service.settings import Settings, load_settings
+from rag_service.tasks import PATIENCE
 
 if TYPE_CHECKING:
     from rag_service.evaluation.run import Steps
@@ -28,6 +29,9 @@ T = TypeVar("T")
 
 _TERMINATED = 128 + signal.SIGTERM  # 143, which shells and container engines show for an end by that signal
 _FAREWELL_SECONDS = 5.0  # for clean-up after cancellation, and for threads that cannot be cancelled
+# From the end of the last request or job; one task may lose its cancellation.
+CLOSING_SECONDS = PATIENCE + _FAREWELL_SECONDS
+_DATABASE_SECONDS = 10.0  # for the embedded database to stop
 
 
 class Failure(click.ClickException):
@@ -40,11 +44,15 @@ class Failure(click.ClickException):
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Turns a RagError into a Failure."""
+    """Turns a RagError into a Failure, and a full disk."""
     try:
         yield
     except RagError as error:
         raise Failure(error) from error
+    except OSError as error:
+        if full := NoSpaceError.of(error):
+            raise Failure(full) from error
+        raise
 
 
 def begin_start(settings: Settings) -> None:
@@ -64,7 +72,7 @@ def run_command(work: Coroutine[Any, Any, T]) -> T:
     """Run a command. SIGTERM and a closed terminal cancel it, as Ctrl-C does, then end the process.
 
     Raises:
-        Failure: instead of a RagError.
+        Failure: instead of a RagError, or where a disk is full.
         click.Abort: it was interrupted.
     """
     received: list[int] = []  # SIGTERM, once it arrives
@@ -94,9 +102,7 @@ async def _cancelled_by_sigterm(work: Coroutine[Any, Any, T], received: list[int
     def cancel(number: int, _frame: FrameType | None) -> None:
         received.append(number)
         _set_handlers(_die)  # a second signal ends at once
-        if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, _die)
-            signal.setitimer(signal.ITIMER_REAL, _FAREWELL_SECONDS)
+        end_within(_FAREWELL_SECONDS)
         if task is not None:
             task.cancel()
         loop.call_soon_threadsafe(lambda: None)  # wakes it up
@@ -116,12 +122,41 @@ def _set_handlers(handler: Callable[[int, FrameType | None], None]) -> None:
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
+def end_within(seconds: float) -> None:
+    """End the process if it still runs then, whatever it waits for. Counts anew with each call."""
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, _cut_off)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _cut_off(_number: int, _frame: FrameType | None) -> NoReturn:
+    import structlog  # loads rich, which commands do without
+
+    with suppress(RuntimeError):  # the event loop has ended, so it is threads that go on
+        waiting = sorted(map(_waits_in, asyncio.all_tasks()))
+        structlog.get_logger(__name__).warning("end_cut_off", waiting=waiting)
+    _die()
+
+
+def _waits_in(task: asyncio.Task[Any]) -> str:
+    """The coroutines from that of the task to the one that waits."""
+    names: list[str] = []
+    waiting: Any = task.get_coro()
+    while (name := getattr(waiting, "__qualname__", None)) is not None:
+        names.append(name)
+        waiting = getattr(waiting, "cr_await", None)
+    return " > ".join(names)
+
+
 def _die(_number: int = signal.SIGTERM, _frame: FrameType | None = None) -> NoReturn:
     """End by SIGTERM, after leaving the embedded server, which would otherwise run for ever.
 
     `sys.exit` would first wait for threads, such as one that loads a model for many seconds.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the rest must not be interrupted
+    last = threading.Timer(_DATABASE_SECONDS, os._exit, [_TERMINATED])  # it has been told to stop by then
+    last.daemon = True
+    last.start()
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0)
     try:

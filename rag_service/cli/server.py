@@ -7,14 +7,17 @@ import gc
 import socket
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import structlog
 import uvicorn
 from litestar import Litestar
 
+from rag_service.api.http.bodies import SILENCE_SECONDS
 from rag_service.app import create_app
 from rag_service.cli.asking import forget_server, note_server
+from rag_service.cli.running import CLOSING_SECONDS, end_within
 from rag_service.errors import ConfigurationError, RagError
 from rag_service.language.words import count_tokens
 from rag_service.observability.tracing import configure_tracing
@@ -29,6 +32,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]):
         super().__init__(config)
         self._on_started = on_started
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            end_within((self.config.timeout_graceful_shutdown or 0) + CLOSING_SECONDS)
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
@@ -73,6 +81,9 @@ async def serve_application(
     # packets (head, body) waits 40 ms for the client's delayed acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; connections inherit it
+        # The kernel ends a connection whose client takes nothing. Nobody else does once a reply lies in its buffer.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SILENCE_SECONDS * 1000))
     try:
         listener.bind((settings.http.host, settings.http.port))
     except OSError as error:

@@ -8,6 +8,8 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from rag_service.tasks import end_tasks
+
 T = TypeVar("T")
 
 
@@ -53,8 +55,6 @@ class BackgroundLoop:
 
     async def _end_tasks(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await end_tasks(*others)
         await self._loop.shutdown_asyncgens()
         await self._loop.shutdown_default_executor()

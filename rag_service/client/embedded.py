@@ -40,6 +40,7 @@ from rag_service.store.corpora import select_corpora
 from rag_service.store.database import Connection
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.search.passages import read_passages
+from rag_service.tasks import end_tasks
 
 if TYPE_CHECKING:
     from rag_service.sources.sync import OnProgress
@@ -87,9 +88,7 @@ class EmbeddedBackend:
                     opened.set_result(None)
                     await self._closing.wait()
                 finally:
-                    for task in tasks:
-                        task.cancel()
-                    await asyncio.gather(*tasks, return_exceptions=True)
+                    await end_tasks(*tasks)
         except Exception as error:
             if opened.done():
                 raise

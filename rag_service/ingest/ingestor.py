@@ -46,6 +46,7 @@ from rag_service.store.documents.documents import DocumentInput, NewDocument, fi
 from rag_service.store.documents.external_nodes import mark_node, place_nodes
 from rag_service.store.documents.originals import Originals, forget_earlier_originals
 from rag_service.store.documents.uploads import UploadStatus
+from rag_service.tasks import end_tasks
 
 if TYPE_CHECKING:
     from rag_service.store.documents.chunk_store import ChunkStore
@@ -246,9 +247,7 @@ class Ingestor:
             for finished in asyncio.as_completed(running):
                 yield await finished
         finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await end_tasks(*running)
 
     def _transformations_of(self, index: IndexDefinition) -> Sequence[TransformComponent]:
         key = self.fingerprint(index)

@@ -23,7 +23,7 @@ from rag_service.indices import IndexDefinition, find_index
 from rag_service.ingest.documents import Admitted, write_document
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.store.corpora import Corpus, lock_corpora, require_writable
-from rag_service.store.database import Connection, Database
+from rag_service.store.database import Connection, Database, UnreachableError
 from rag_service.store.documents.documents import DocumentInput, NewDocument
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import (
@@ -181,16 +181,22 @@ class UploadJob:
         )
 
     async def _handle(self, upload: Upload, identity: Identity, error: RagError, *, retry: bool = False) -> None:
-        if not (retry or error.retryable) or upload.attempts >= self.options.attempts:
+        is_down = isinstance(error, UnreachableError)  # for as long as it likes, and no document's fault
+        if not is_down and (not (retry or error.retryable) or upload.attempts >= self.options.attempts):
             await self._end(upload, identity, error)
             return
         log.warning("upload_postponed", code=error.code, exc_info=error)
-        try:
-            async with self.database.transaction(identity) as connection:
-                await postpone_upload(connection, upload, error)
-                now = await database_now(connection)
-        except ClaimLostError:
-            return
+        while True:
+            try:
+                async with self.database.transaction(identity) as connection:
+                    await postpone_upload(connection, upload, error, count=not is_down)
+                    now = await database_now(connection)
+                break
+            except ClaimLostError:
+                return
+            except StoreError as failure:  # else the next claim would count what was an outage
+                log.warning("upload_not_postponed", exc_info=failure)
+                await asyncio.sleep(self.options.restart_seconds)
         pause = max(self.options.pause(upload.attempts), error.retry_after or 0)
         raise RetryLaterError(now + timedelta(seconds=pause))
 

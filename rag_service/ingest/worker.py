@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -15,6 +14,7 @@ from rag_service.errors import RagError
 from rag_service.ingest.queue import QUEUE, build_queue, queue_connector
 from rag_service.ingest.upkeep import Upkeep
 from rag_service.ingest.upload_job import UploadJob
+from rag_service.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -65,9 +65,7 @@ class Worker:
             try:
                 await self._do_jobs(queue)
             finally:
-                rounds.cancel()
-                with suppress(asyncio.CancelledError):
-                    await rounds
+                await end_tasks(rounds)
         finally:
             await queue.close_async()
 

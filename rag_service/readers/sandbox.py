@@ -30,6 +30,7 @@ from rag_service.readers.landlock import landlock_version
 from rag_service.readers.ocr.recognition import NeedsOcrError
 from rag_service.readers.parse import ReaderClass
 from rag_service.readers.sandbox_child import NEEDS_OCR, OUT_OF_MEMORY, SYSTEM_FILES, Reply, Request, Success, frame
+from rag_service.readers.seccomp import can_filter_calls
 
 log = structlog.get_logger(__name__)
 
@@ -133,10 +134,18 @@ async def _run(data: bytes, request: Request, limits: ParseLimits) -> ParsedDocu
 @cache
 def warn_of_missing_limits() -> None:
     """Log once what the operating system does not limit."""
-    if sys.platform == "darwin":
-        log.warning("sandbox_without_memory_limit", platform=sys.platform)
-    if not can_limit_files():
-        log.warning("sandbox_without_file_limits", platform=sys.platform, landlock=landlock_version())
+    for limit in missing_limits():
+        log.warning(f"sandbox_without_{limit}", platform=sys.platform, landlock=landlock_version())
+
+
+def missing_limits() -> list[str]:
+    """What the operating system does not limit: `memory_limit`, `file_limits` or `call_filter`."""
+    has = {
+        "memory_limit": sys.platform != "darwin",
+        "file_limits": can_limit_files(),
+        "call_filter": can_filter_calls(),
+    }
+    return [limit for limit, there in has.items() if not there]
 
 
 @cache
@@ -182,16 +191,19 @@ async def _converse(
     if process.stdin is None or process.stdout is None or process.stderr is None:
         raise RuntimeError("the sandbox was started without pipes")
     _, output, complaint = await asyncio.gather(
-        _feed(process.stdin, frame(request, data)),
+        feed(process.stdin, *frame(request, data)),
         _read(process.stdout, limits.output_bytes),
         _read(process.stderr, _MAX_COMPLAINT),
     )
     return output, complaint
 
 
-async def _feed(pipe: asyncio.StreamWriter, parts: tuple[bytes, bytes]) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # the child died; see its exit code
+async def feed(pipe: asyncio.StreamWriter, *parts: bytes) -> None:
+    """Send a child its input. If it dies on the way, that is no error here; see its exit code."""
+    with suppress(BrokenPipeError, ConnectionResetError):
         for part in parts:
+            if pipe.is_closing():  # uvloop raises RuntimeError then
+                return
             pipe.write(part)
             await pipe.drain()
         pipe.close()

@@ -21,6 +21,7 @@ from rag_service.errors import DocumentError
 from rag_service.readers.landlock import restrict_to
 from rag_service.readers.ocr.recognition import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.parse import ReaderClass, parse
+from rag_service.readers.seccomp import confine
 
 OUT_OF_MEMORY = "out_of_memory"  # a Failure's code besides the codes of DocumentError
 NEEDS_OCR = "needs_ocr"  # likewise: the file should be read again with text recognition
@@ -78,6 +79,7 @@ def main() -> None:
                 *filter(None, [request.folder]),
             ]
         )
+    confine()
     if request.ocr:
         os.nice(_OCR_NICENESS)
     if request.reader is None and not request.ocr:

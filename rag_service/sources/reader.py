@@ -23,7 +23,7 @@ import structlog
 
 from rag_service.errors import InputError
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.sandbox import FLAGS, can_limit_files, end_child, import_path, warn_of_missing_limits
+from rag_service.readers.sandbox import FLAGS, can_limit_files, end_child, feed, import_path, warn_of_missing_limits
 from rag_service.sources.declared import DeclaredReader, NewObject, Secret
 from rag_service.sources.reader_child import MAX_METADATA, Done, Failed, Found, Message, Object, Request, Skipped
 from rag_service.sources.source import Item, Listing, UnreadableFileError
@@ -150,10 +150,7 @@ class _Run:
     async def _converse(self, process: asyncio.subprocess.Process, request: Request) -> None:
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("the reader was started without pipes")
-        with suppress(BrokenPipeError, ConnectionResetError):  # it died; see its exit code
-            process.stdin.write(msgspec.msgpack.encode(request))
-            await process.stdin.drain()
-            process.stdin.close()
+        await feed(process.stdin, msgspec.msgpack.encode(request))
         longest = self.policy.max_bytes + MAX_METADATA * 4
         while True:
             try:

@@ -36,6 +36,7 @@ from rag_service.store.documents.sources import (
     release_source,
 )
 from rag_service.store.opening import open_database
+from rag_service.tasks import end_tasks, run_together
 
 log = structlog.get_logger(__name__)
 
@@ -66,9 +67,7 @@ class SourceRunner:
     async def run(self) -> None:
         """Sync what is due, until cancelled. A run that is cut off goes on in another process, or at the next start."""
         await asyncio.to_thread(sweep_scratch)
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(_AT_ONCE):
-                tasks.create_task(self._run_for_ever())
+        await run_together(*(self._run_for_ever() for _ in range(_AT_ONCE)))
 
     async def _run_for_ever(self) -> None:
         while True:
@@ -128,9 +127,7 @@ class SourceRunner:
                 raise
             raise failure from error
         finally:
-            for task in (holding, working):
-                task.cancel()
-            await asyncio.gather(holding, working, return_exceptions=True)
+            await end_tasks(holding, working)
 
     async def _sync(self, source: ClaimedSource, on_progress: OnProgress | None) -> SyncReport:
         async with self.database.transaction(source.identity) as connection:
@@ -202,9 +199,7 @@ async def open_worker(settings: Settings) -> AsyncIterator[Callable[[], Coroutin
             runner = SourceRunner(settings, database, ingestor, indices)
 
             async def work() -> None:
-                async with asyncio.TaskGroup() as tasks:  # which waits for both when it is cancelled
-                    tasks.create_task(worker.run())
-                    tasks.create_task(runner.run())
+                await run_together(worker.run(), runner.run())
 
             yield work
         finally:

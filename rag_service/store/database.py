@@ -23,7 +23,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from rag_service.domain import Identity
-from rag_service.errors import SearchTimeoutError, StoreError, UnsafeRoleError
+from rag_service.errors import NoSpaceError, SearchTimeoutError, StoreError, UnsafeRoleError
 from rag_service.store.migrate import LATEST
 from rag_service.store.watchdog import Watchdog, WatchedConnection
 
@@ -82,6 +82,10 @@ def our_adapters() -> AdaptersMap:
     adapters.register_dumper(BigIntegers, _BigIntegersDumper)
     set_json_loads(msgspec.json.decode, context=adapters)
     return adapters
+
+
+class UnreachableError(StoreError):
+    """No statement of the transaction reached the database: whatever it was to do is not the cause."""
 
 
 class SearchSlots:
@@ -241,7 +245,7 @@ class Database:
                     if begun or last or connection is None or connection.given_up or not connection.broken:
                         raise
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
-            raise StoreError("The database cannot be reached.", retry_after=5) from error
+            raise UnreachableError("The database cannot be reached.", retry_after=5) from error
         except (
             psycopg.OperationalError,
             psycopg.InterfaceError,
@@ -249,7 +253,8 @@ class Database:
         ) as error:
             if limited and isinstance(error, psycopg.errors.QueryCanceled):
                 raise SearchTimeoutError("The search took too long and was stopped.") from error
-            raise StoreError("The database failed during the request.", retry_after=5) from error
+            failure = StoreError("The database failed during the request.", retry_after=5)
+            raise NoSpaceError.of(error) or failure from error
 
     async def check(self) -> None:
         """Make sure that the schema is current and that row-level security holds for this role.

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import fcntl
 import os
 import re
 import secrets
 import shutil
+import socket
 import threading
 import warnings
 from collections.abc import Iterator
@@ -25,7 +27,7 @@ import structlog
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from rag_service.errors import ConfigurationError, StoreError
+from rag_service.errors import ConfigurationError, NoSpaceError, StoreError
 from rag_service.machine import memory_bytes
 
 log = structlog.get_logger(__name__)
@@ -36,12 +38,14 @@ SERVICE_ROLE = "rag_service"
 _SETTINGS_FILE = "rag_service.conf"  # beside postgresql.conf, which includes it; ALTER SYSTEM outdoes both
 _PASSFILE = "rag_service.pgpass"  # likewise; libpq reads it
 _MIN_BUFFERS, _MAX_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page, as they are used
+_MIN_FREE = 2**24  # bytes: a server that starts needs room for a segment of its write-ahead log
 _METHOD = "scram-sha-256"
 _TRUST = re.compile(r"^((?:local|host)\b.*\s)trust[ \t]*$", re.MULTILINE)
 WATCH_SECONDS = 1.0  # between two looks at whether a server runs
 _starting = threading.Lock()  # held while a server is started: a second start waits, and joins it
 _restarting = threading.Lock()  # the wheel's lock keeps out other processes, but no threads
 _joined: list[Any] = []  # the wheel's servers that this process holds
+_locks: dict[Path, int] = {}  # data folder → file descriptor of its lock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +63,8 @@ async def start_embedded_server(data_dir: Path) -> EmbeddedServer:
     ends.
 
     Raises:
-        ConfigurationError: the folder cannot be made or used.
-        StoreError: the server does not start.
+        ConfigurationError: the folder cannot be made or used, or is used in another container or on another machine.
+        StoreError: the server does not start, as where its disk is full.
     """
     return await asyncio.to_thread(_start, data_dir / "postgres")
 
@@ -92,6 +96,8 @@ def leave_embedded_servers() -> None:
                 _forget_ended(server)
             with suppress(psutil.NoSuchProcess):  # killed by somebody else
                 server.cleanup()
+        if (lock := _locks.pop(server.pgdata, None)) is not None:
+            os.close(lock)
 
 
 @contextmanager
@@ -135,6 +141,7 @@ def _start_or_join(folder: Path) -> EmbeddedServer:
 
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            _lock(folder)
             server = get_server(folder, cleanup_mode="stop", start=False)
             if server.pgdata not in PostgresServer._instances:
                 with PostgresServer._lock:  # two processes may start at the same moment
@@ -144,6 +151,8 @@ def _start_or_join(folder: Path) -> EmbeddedServer:
                 server.start()
                 _joined.append(server)
                 atexit.register(leave_embedded_servers)  # runs before the wheel's own, which start() has registered
+        except ConfigurationError:
+            raise
         except OSError as error:
             raise ConfigurationError(
                 f"RAG_DATA_DIR: {folder.parent} cannot be used: {error.strerror or error}"
@@ -151,6 +160,8 @@ def _start_or_join(folder: Path) -> EmbeddedServer:
                 field="RAG_DATA_DIR",
             ) from error
         except Exception as error:  # of initdb, pg_ctl, the wheel's assertions, psutil
+            if shutil.disk_usage(folder.parent).free < _MIN_FREE:
+                raise NoSpaceError(f"No space is left on the disk of {folder}.") from error
             raise StoreError(
                 f"The embedded database in {folder} does not start: {type(error).__name__}. "
                 f"Its log is {folder / 'log'}."
@@ -165,6 +176,48 @@ def _start_or_join(folder: Path) -> EmbeddedServer:
         owner_conninfo=make_conninfo(owner, dbname=DATABASE),
         service_conninfo=make_conninfo(owner, dbname=DATABASE, user=SERVICE_ROLE),
     )
+
+
+def _lock(folder: Path) -> None:
+    """Keep the folder from servers in other containers or on other machines for as long as this process uses it.
+
+    PostgreSQL does not: it sees no process with the id that the folder names, and takes the server for one that has
+    ended. A second server on the same files destroys them. All processes of one world share the lock.
+
+    Raises ConfigurationError if a process of another world holds it.
+    """
+    folder = folder.resolve()
+    if folder in _locks:
+        return
+    here = _world().encode()
+    file = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        with suppress(BlockingIOError):  # somebody else holds it
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(file, 0)
+            os.pwrite(file, here, 0)
+        fcntl.flock(file, fcntl.LOCK_SH)
+    except OSError as error:  # a file system without locks
+        os.close(file)
+        log.warning("data_folder_not_locked", folder=str(folder.parent), exc_info=error)
+        return
+    if os.pread(file, len(here) + 1, 0) != here:
+        os.close(file)
+        raise ConfigurationError(
+            f"RAG_DATA_DIR: {folder.parent} is used by a service in another container or on another machine, and two"
+            " database servers on the same files would destroy them. Stop the other one, give this one a folder of its"
+            " own, or let both use a PostgreSQL server (RAG_DATABASE_URL).",
+            field="RAG_DATA_DIR",
+        )
+    _locks[folder] = file
+
+
+def _world() -> str:
+    """Where a process id means the same process: this container, and this machine since it was started."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    return socket.gethostname()  # no Linux
 
 
 def _secure(folder: Path, owner_uri: str) -> str:

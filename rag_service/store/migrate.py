@@ -14,7 +14,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from rag_service.domain import LOCAL_ADMIN
-from rag_service.errors import ConfigurationError
+from rag_service.errors import ConfigurationError, NoSpaceError, StoreError
 
 LATEST = "0025"  # newest of the migrations; a test compares the two
 QUEUE_SCHEMA = "03.04.00_50_post_add_retry_failed_job_procedure.sql"  # newest migration of procrastinate that we apply
@@ -27,9 +27,14 @@ async def migrate(owner_conninfo: str, service_conninfo: str, *, dimension: int)
     """Bring the database up to date; returns whether anything was changed.
 
     The service role is created if missing. `change_dimension` changes the dimension later. Raises ConfigurationError
-    if the stored dimension differs or the owner may not create roles.
+    if the stored dimension differs or the owner may not create roles, StoreError if the database cannot be reached or
+    fails: it is as it was before.
     """
-    return await asyncio.to_thread(_migrate, owner_conninfo, service_conninfo, dimension)
+    try:
+        return await asyncio.to_thread(_migrate, owner_conninfo, service_conninfo, dimension)
+    except psycopg.OperationalError as error:
+        failure = StoreError("The database could not be brought up to date, and is as it was before.")
+        raise NoSpaceError.of(error) or failure from error
 
 
 def _migrate(owner_conninfo: str, service_conninfo: str, dimension: int) -> bool:

@@ -18,6 +18,8 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
+from rag_service.tasks import end_tasks
+
 log = structlog.get_logger(__name__)
 
 
@@ -57,8 +59,7 @@ class Watchdog:
 
     async def stop(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await end_tasks(self._task)
 
     async def _watch(self) -> None:
         while True:

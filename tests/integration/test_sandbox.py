@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
 from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
-from rag_service.readers import sandbox
+from rag_service.readers import sandbox, seccomp
 from rag_service.readers.landlock import landlock_version
 from rag_service.readers.parse import parse
 from rag_service.readers.sandbox import ParseLimits, parse_in_sandbox
@@ -156,11 +158,24 @@ def test_missing_limits_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.warn_of_missing_limits.cache_clear()
     monkeypatch.setattr(sandbox.sys, "platform", "darwin")
     monkeypatch.setattr(sandbox, "can_limit_files", lambda: False)
+    monkeypatch.setattr(sandbox, "can_filter_calls", lambda: False)
     with capture_logs() as logged:
         sandbox.warn_of_missing_limits()
         sandbox.warn_of_missing_limits()
     sandbox.warn_of_missing_limits.cache_clear()
-    assert [line["event"] for line in logged] == ["sandbox_without_memory_limit", "sandbox_without_file_limits"]
+    assert [line["event"] for line in logged] == [
+        "sandbox_without_memory_limit",
+        "sandbox_without_file_limits",
+        "sandbox_without_call_filter",
+    ]
+
+
+def test_a_call_filter_that_the_kernel_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seccomp, "can_filter_calls", lambda: True)
+    monkeypatch.setattr(seccomp.os, "uname", lambda: SimpleNamespace(machine="x86_64"))
+    monkeypatch.setattr(seccomp, "_set_filter", lambda program: errno.EINVAL)
+    with pytest.raises(OSError, match="Invalid argument"):
+        seccomp.confine()
 
 
 async def test_memory_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,6 +248,22 @@ async def test_a_child_that_others_kill_is_not_called_too_large(monkeypatch: pyt
     assert caught.value.retryable
 
 
+def test_a_child_that_died_before_it_was_sent_its_input_is_no_error_of_ours() -> None:
+    """uvloop, unlike asyncio, refuses to write to it."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def run() -> None:
+        child = await asyncio.create_subprocess_exec("true", stdin=asyncio.subprocess.PIPE)
+        assert child.stdin is not None
+        await child.wait()
+        while not child.stdin.is_closing():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
+        await sandbox.feed(child.stdin, b"length", b"file")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(run(), 10))
+
+
 async def test_cancellation_kills_the_child(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:
     inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
     task = asyncio.create_task(parse_in_sandbox(b"x", file_name="a.txt"))
@@ -258,7 +289,7 @@ async def test_child_inherits_no_environment_and_cannot_write(monkeypatch: pytes
 
 
 ESCAPES = """
-import os, signal, socket, subprocess, sys
+import ctypes, errno, os, signal, socket, subprocess, sys
 def attempt(action):
     try:
         action()
@@ -269,7 +300,13 @@ victim, parent = {victim!r}, os.getppid()
 def call(address, family):
     with socket.socket(family) as caller:
         caller.connect(address)
+def ring():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(425, 1, None) < 0 and ctypes.get_errno() in (errno.EACCES, errno.ENOSYS, errno.EPERM):
+        raise OSError
 done = {{
+    "io_uring": attempt(ring),
+    "unix": attempt(lambda: socket.socket(socket.AF_UNIX)),
     "environ": attempt(lambda: open(f"/proc/{{parent}}/environ").read()),
     "secrets": attempt(lambda: open(victim).read()),
     "settings": attempt(lambda: open("/etc/shells").read()),

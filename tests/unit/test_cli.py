@@ -116,7 +116,7 @@ def test_ask_goes_on_alone_where_no_server_answers(noted: str, tmp_path: Path) -
 def test_check_passes_the_shipped_files() -> None:
     code, said = invoke("check")
     assert code == 0
-    for line in ("settings: ok", "index general: ok\n", "index procedures_es: ok\n", "prompts: ok"):
+    for line in ("settings: ok", "index general: ok\n", "index procedures_es: ok\n", "prompts: ok", "sandbox: "):
         assert line in said
 
 

@@ -14,7 +14,7 @@ from rag_service.api.agents.schemas import ChatBody, ChatRequest
 from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.events import WireEvent, wire_events
+from rag_service.api.http.events import WireEvent, present_events, wired
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.queries import find_range_errors, find_replace_errors, find_unstorable, is_blank
@@ -131,8 +131,8 @@ def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGe
             conversation_id=None,
         )
 
-    return keep_answers(
-        wire_events(events),
+    kept = keep_answers(
+        present_events(events),
         caller,
         query.question,
         body.conversation_id,
@@ -141,3 +141,4 @@ def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGe
         agent_id=query.agent.id,
         project_id=body.project_id,
     )
+    return wired(kept)

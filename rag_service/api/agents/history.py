@@ -15,14 +15,16 @@ from rag_service.api.http.events import WireEvent
 from rag_service.api.http.presenters import present
 from rag_service.api.http.schemas import AnswerBody
 from rag_service.domain import Identity, Turn
-from rag_service.errors import NotFoundError, StoreError
+from rag_service.errors import ConflictError, NotFoundError, StoreError
 from rag_service.store.accounts.conversations import (
+    Conversation,
     Message,
     add_message,
     change_conversation,
     create_conversation,
     delete_messages_from,
     last_messages,
+    lock_conversation,
     read_conversation,
 )
 from rag_service.store.database import Connection
@@ -94,7 +96,7 @@ async def keep_answers(
     """The events of an answer; the final one is stored first and names its conversation.
 
     The answer `replaces`, its question and everything after them give way to it in the same step. `present_kept` makes
-    its body of the answer.
+    its body of the answer. Raises ConflictError if it is no longer there: another answer was quicker to replace it.
     """
     async with aclosing(events):
         async for event in events:
@@ -127,8 +129,10 @@ async def _keep_exchange(
                     connection, identity, agent_id=agent_id, project_id=project_id, title=question[:_TITLE]
                 )
                 conversation_id = created.id
-            elif replaces is not None:
-                await _delete_replaced(connection, conversation_id, replaces, question)
+            else:
+                conversation = await lock_conversation(connection, conversation_id)
+                if replaces is not None:
+                    await _delete_replaced(connection, conversation, replaces, question)
             await add_message(connection, identity, conversation_id, role="user", content=question, agent_id=agent_id)
             await add_message(
                 connection, identity, conversation_id, role="assistant", content=answer.answer, agent_id=agent_id,
@@ -141,11 +145,14 @@ async def _keep_exchange(
     return conversation_id
 
 
-async def _delete_replaced(connection: Connection, conversation_id: UUID, replaces: UUID, question: str) -> None:
+async def _delete_replaced(connection: Connection, conversation: Conversation, replaces: UUID, question: str) -> None:
     """Delete what an answer replaces. If the conversation is titled by the old question, the new one is its title."""
-    replaced = await delete_messages_from(connection, conversation_id, replaces)
-    if (await read_conversation(connection, conversation_id)).title == replaced[:_TITLE]:
-        await change_conversation(connection, conversation_id, title=question[:_TITLE])
+    try:
+        replaced = await delete_messages_from(connection, conversation.id, replaces)
+    except NotFoundError as error:
+        raise ConflictError("The answer was replaced by another one meanwhile; load the conversation again.") from error
+    if conversation.title == replaced[:_TITLE]:
+        await change_conversation(connection, conversation.id, title=question[:_TITLE])
 
 
 def _details(answer: KeptAnswerBody) -> dict[str, Any]:

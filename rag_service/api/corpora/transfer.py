@@ -98,7 +98,7 @@ async def export_corpus(corpus_id: UUID, caller: CallerDependency) -> Response[b
     tags=["Corpora"],
     summary="Import a corpus",
     operation_class=accepts_form(FORM_SCHEMA),
-    responses=problems(400, 401, 403, 408, 409, 413, 415, 500),
+    responses=problems(400, 401, 403, 408, 409, 413, 415, 500, 507),
 )
 async def import_corpus(request: AnyRequest, caller: CallerDependency) -> ImportBody:
     """An exported corpus becomes a new one of the caller. Texts are embedded again if the file has the vectors of

@@ -17,6 +17,7 @@ from rag_service.api.http.problems import report
 from rag_service.api.http.schemas import CheckBody, CheckJobBody, SentenceData
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError, RateLimitedError
+from rag_service.tasks import end_tasks
 
 _OPEN_PER_USER = 4  # waiting or running: a user cannot fill the queue of the others
 _KEPT_PER_USER = 10  # a user cannot push out the results of the others
@@ -72,10 +73,7 @@ class CheckJobs:
 
     async def aclose(self) -> None:
         """Stop all checks."""
-        tasks = [job.task for job in self._jobs.values() if job.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*(job.task for job in self._jobs.values() if job.task is not None))
 
     async def _run(self, job: _Job, events: AsyncGenerator[WireEvent, None]) -> None:
         try:

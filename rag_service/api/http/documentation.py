@@ -34,6 +34,7 @@ _MEANING = {
     415: "Wrong content type, or an unsupported file type.",
     500: "A model or the database failed; `code` says which.",
     503: "Busy; `Retry-After` says when to try again.",
+    507: "A disk of the service is full.",
 }
 
 

@@ -26,6 +26,7 @@ from rag_service.errors import (
     ModelBusyError,
     ModelError,
     ModelOutputError,
+    NoSpaceError,
     NotFoundError,
     PermissionDeniedError,
     RagError,
@@ -145,6 +146,7 @@ _TABLE: Mapping[type[RagError], _Row] = {
     ClusterError: _Row(500, "Cluster unavailable", "The cluster could not be used."),
     SourceError: _Row(502, "Source unavailable", "The source of the documents could not be read."),
     SearchTimeoutError: _Row(500, "Search stopped", "The search took too long and was stopped."),
+    NoSpaceError: _Row(507, "No space left", "A disk of the service is full. Nothing was stored."),
     StoreError: _Row(500, "Database unavailable", "The database could not be used."),
     RagError: _Row(500, "Internal error", "The service could not handle the request."),
 }
@@ -172,7 +174,7 @@ def describe(error: Exception) -> Problem:
         fallback = (InputError.code, "Invalid request", "The request is malformed.", InputError.help)
         code, title, detail, help_text = _HTTP.get(status, fallback)
     else:
-        known = error if isinstance(error, RagError) else RagError("")
+        known = error if isinstance(error, RagError) else NoSpaceError.of(error) or RagError("")
         row = next(_TABLE[kind] for kind in type(known).__mro__ if kind in _TABLE)
         status, title, code, help_text = row.status, row.title, known.code, known.help
         detail = known.message if row.detail is None else row.detail

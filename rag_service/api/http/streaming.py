@@ -86,11 +86,23 @@ async def _with_heartbeats(
         await _cancel(task)
 
 
+async def _send_piece(send: Send, piece: bytes) -> None:
+    """Send a part of the body. Raises ClientGoneError if the client takes nothing for `SILENCE_SECONDS`."""
+    try:
+        async with asyncio.timeout(SILENCE_SECONDS):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    except TimeoutError:
+        log.info("client_takes_nothing")
+        raise ClientGoneError from None
+
+
 class EventStreamResponse(Response[None]):
     """A streamed reply whose status depends on its first event.
 
     A failure before any event is a problem with its own status. If the first event takes longer than a
     heartbeat, the stream begins with a heartbeat to keep proxies waiting; a failure is then an `error` event.
+
+    A client that takes nothing for `SILENCE_SECONDS` has left: its answer holds a place that others want.
     """
 
     def __init__(
@@ -145,7 +157,7 @@ class _EventStream(ASGIResponse):
                     self.headers.pop("content-length", None)
                     await send({"type": "http.response.start", "status": 200, "headers": self.headers.headers})
                 if piece:
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    await _send_piece(send, piece)
         self._complete = True
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -204,12 +216,9 @@ class _Download(ASGIResponse):
                         await send({"type": "http.response.start", "status": 200, "headers": self.headers.headers})
                         started = True
                     if piece:
-                        try:
-                            async with asyncio.timeout(SILENCE_SECONDS):
-                                await send({"type": "http.response.body", "body": piece, "more_body": True})
-                        except TimeoutError:
-                            log.info("client_takes_nothing")
-                            return
+                        await _send_piece(send, piece)
+        except ClientGoneError:
+            raise
         except Exception as error:
             if not started:
                 raise

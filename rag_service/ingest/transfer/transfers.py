@@ -10,7 +10,7 @@ from typing import BinaryIO
 from uuid import UUID
 
 from rag_service.domain import Identity
-from rag_service.errors import InputError, RateLimitedError
+from rag_service.errors import InputError, NoSpaceError, RateLimitedError
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.transfer.archive import open_unnamed
@@ -65,7 +65,7 @@ class Transfers:
             with file.open("rb") as opened:
                 return await self.imports.read(opened, identity, options, on_progress)
         except OSError as error:
-            raise InputError(f"{file} cannot be read: {error.strerror}.") from error
+            raise NoSpaceError.of(error) or InputError(f"{file} cannot be read: {error.strerror}.") from error
 
     def open_file(self) -> BinaryIO:
         """An empty file that is gone once it is closed, or the process has ended in whatever way."""

@@ -486,7 +486,10 @@ def build_chat(
         max_tokens=settings.chat.max_tokens,
         limits=limits,
         slots=Slots(
-            limit=settings.chat.concurrency, queue=settings.chat.queue, patience=settings.servers.first_token_timeout
+            limit=settings.chat.concurrency,
+            queue=settings.chat.queue,
+            patience=settings.servers.first_token_timeout,
+            shared=settings.auth.mode != "none",
         ),
         structured_output=not local,
         retries=retries or RetryPolicy(),

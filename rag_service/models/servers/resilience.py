@@ -7,17 +7,19 @@ import contextvars
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeVar
+from uuid import UUID
 
 import stamina
 import structlog
 from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
-from rag_service.errors import ModelBusyError, ModelError
+from rag_service.errors import ModelBusyError, ModelError, RateLimitedError
 from rag_service.models.servers.failures import is_connection_error, is_provider_failure, retry_after_of, status_of
 
 log = structlog.get_logger(__name__)
@@ -85,8 +87,11 @@ class Slots:
     Waiting is first come, first served. A cancelled waiter or holder gives its place back.
     """
 
-    def __init__(self, *, limit: int, queue: int, patience: float):
+    def __init__(self, *, limit: int, queue: int, patience: float, shared: bool = False):
+        """`shared`: among users, of whom each may have half of all places, so that the others find one."""
         self._limit = limit
+        self._most = (limit + queue + 1) // 2 if shared else limit + queue
+        self._of_users: Counter[UUID] = Counter()  # places
         self._queue = queue
         self._patience = patience  # seconds
         self._semaphore = asyncio.Semaphore(limit)
@@ -100,20 +105,27 @@ class Slots:
         return self._admitted == 0
 
     @contextmanager
-    def admit(self) -> Iterator[None]:
+    def admit(self, user_id: UUID) -> Iterator[None]:
         """Count as one of those who will want a slot, for the length of the block; needs no slot yet.
 
         Whoever would only be turned away later is turned away here, before it costs a search: under load the searches
         of hundreds would keep each other waiting for the database until they fail. Raises ModelBusyError if as many are
-        admitted as there are slots and places in the queue.
+        admitted as there are slots and places in the queue, RateLimitedError if too many of them are the user's.
         """
         if self._admitted >= self._limit + self._queue:
             raise self._busy()
+        if self._of_users[user_id] >= self._most:
+            wait = self._busy().retry_after
+            raise RateLimitedError(f"{self._most} of your answers are under way, no more can be.", retry_after=wait)
         self._admitted += 1
+        self._of_users[user_id] += 1
         try:
             yield
         finally:
             self._admitted -= 1
+            self._of_users[user_id] -= 1
+            if not self._of_users[user_id]:
+                del self._of_users[user_id]
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[None]:

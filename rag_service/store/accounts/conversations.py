@@ -174,6 +174,11 @@ async def unshare_conversation(connection: Connection, conversation_id: UUID) ->
     await _CONVERSATIONS.update(connection, "shared_at = NULL WHERE id = %s", [conversation_id])
 
 
+async def lock_conversation(connection: Connection, conversation_id: UUID) -> Conversation:
+    """The same, for this transaction alone: question and answer stand together, and one of two replaces a third."""
+    return await _CONVERSATIONS.get(connection, "WHERE id = %s FOR UPDATE", [conversation_id])
+
+
 async def change_conversation(
     connection: Connection, conversation_id: UUID, *, title: str | None = None, pinned: bool | None = None
 ) -> Conversation:

@@ -23,7 +23,8 @@ from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError, RagError, StoreError, UnsafeRoleError
 from rag_service.store.database import Connection, Database, SearchSlots
 from rag_service.store.replication.position import Position, read_position
-from rag_service.store.replication.timeouts import await_server, cancel_until_done
+from rag_service.store.replication.timeouts import CANCEL_AGAIN, await_server
+from rag_service.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -98,7 +99,7 @@ class Replica:
     async def close(self) -> None:
         self.up = False
         if self._watcher is not None:
-            await cancel_until_done(self._watcher)
+            await end_tasks(self._watcher, patience=CANCEL_AGAIN)
         await self.standby.close()
 
     async def position(self, identity: Identity, corpus_ids: tuple[UUID, ...]) -> Position:

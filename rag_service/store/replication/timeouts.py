@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from rag_service.errors import StoreError
+from rag_service.tasks import end_tasks
 
 T = TypeVar("T")
+
+# psycopg answers the first cancellation by asking the server to cancel, and waits for that for ever when the
+# server stands still; the second one gets through (https://github.com/psycopg/psycopg/issues/1371).
+CANCEL_AGAIN = 1.0  # seconds
 
 _abandoned: set[asyncio.Task[None]] = set()
 
@@ -30,16 +34,6 @@ async def await_server(work: Coroutine[Any, Any, T], *, limit: float, waited: Ca
         return task.result()
     finally:
         if not task.done():
-            ending = asyncio.create_task(cancel_until_done(task))
+            ending = asyncio.create_task(end_tasks(task, patience=CANCEL_AGAIN))
             _abandoned.add(ending)
             ending.add_done_callback(_abandoned.discard)
-
-
-async def cancel_until_done(task: asyncio.Future[Any]) -> None:
-    # psycopg answers the first cancellation by asking the server to cancel, and waits for that for ever when the
-    # server stands still; the second one gets through (https://github.com/psycopg/psycopg/issues/1371).
-    while not task.done():
-        task.cancel()
-        await asyncio.wait({task}, timeout=1.0)
-    with suppress(asyncio.CancelledError):
-        task.exception()  # nobody else will look

@@ -131,7 +131,7 @@ def test_openapi_describes_bodies_and_problems(serve: Serve) -> None:
         "query", "topK", "similarityThreshold", "source", "tags", "fileName", "documentIds", "corpusIds", "fields",
         "filter", "stream", "messages", "conversationId", "keep", "replaces",
     }  # fmt: skip
-    assert set(answer["responses"]) == {"200", "400", "401", "404", "413", "415", "500", "503"}
+    assert set(answer["responses"]) == {"200", "400", "401", "404", "409", "413", "415", "500", "503"}
     assert set(answer["responses"]["400"]["content"]) == {"application/problem+json"}
     assert "contextUsed" in schema["components"]["schemas"]["AnswerBody"]["properties"]
     assert set(schema["paths"]["/api/ingest"]["post"]["requestBody"]["content"]) == {

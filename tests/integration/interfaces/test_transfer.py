@@ -17,6 +17,7 @@ from rag_service.client import Service
 from rag_service.client.remote import ServiceUnreachableError
 from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity
 from rag_service.errors import ArchiveError, ConflictError, InputError, NotFoundError
+from rag_service.ingest.transfer import archive
 from rag_service.settings import Settings
 from rag_service.sources.report import SyncProgress
 from rag_service.store.accounts.users import create_user
@@ -127,6 +128,10 @@ def test_the_commands_export_and_import(
     assert (again.exit_code, "already exists; choose another name" in again.output) == (1, True)
     other = run("import", str(tmp_path / "loans.md"))
     assert (other.exit_code, "not an export of a corpus" in other.output) == (1, True)
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "_open_unnamed", lambda _: Path("/dev/full").open("w+b"))  # noqa: SIM115
+        full = run("import", file, "--name", "full")
+        assert (full.exit_code, "No space is left on the disk" in full.output) == (1, True)
     missing = run("export", "nowhere", str(tmp_path / "b.tar"))
     assert (missing.exit_code, "There is no corpus 'nowhere'" in missing.output) == (1, True)
     assert sorted(path.name for path in tmp_path.glob("*.tar*")) == ["a.tar"]

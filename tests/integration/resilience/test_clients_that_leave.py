@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from typing import Any
 
 import httpx
 import pytest
 
+from rag_service.cli import server
+from rag_service.cli.server import serve_application
+from rag_service.settings import Settings
 from tests.doubles.ollama import CHAT, Hang, OllamaDouble, Say, chat
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
 from tests.serving import wait_until
@@ -58,3 +62,35 @@ async def test_leaving_frees_the_model(start: Start, ollama: OllamaDouble, mode:
     assert time.monotonic() - left < 1.0
     # The only place is free.
     await asyncio.to_thread(wait_until, lambda: client.post(ANSWER, json=ASKED).status_code == 200, 2)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the kernel does not watch for it")
+async def test_a_connection_whose_client_takes_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also once the whole reply lies in its buffer, where no route can time it."""
+    monkeypatch.setattr(server, "SILENCE_SECONDS", 0.5)
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    gone = asyncio.Event()
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        if scope["type"] == "lifespan":
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(50_000_000), "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    application: Any = large
+    running = asyncio.create_task(serve_application(application, Settings(port=0), announce=address.set_result))
+    try:
+        with socket.create_connection(("127.0.0.1", int((await address).rpartition(":")[2]))) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            async with asyncio.timeout(20):
+                await gone.wait()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

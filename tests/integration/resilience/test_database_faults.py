@@ -244,7 +244,8 @@ def test_a_full_disk_refuses_documents_but_takes_no_answer_away(
                     " CREATE TRIGGER full_disk BEFORE INSERT ON rag.{} EXECUTE FUNCTION public.refuse()"
                 ).format(sql.Identifier(table))
             )
-        assert_store_unavailable(client.post("/api/ingest", json={"text": "The gate opens at six."}))
+        refused = client.post("/api/ingest", json={"text": "The gate opens at six."})
+        assert (refused.status_code, refused.json()["code"]) == (507, "no_space")
         answer = client.post(ANSWER, json={"query": QUESTION})
         assert answer.json()["citations"][0]["status"] == "verified"
         assert client.get(f"/api/v1/answers/{answer.json()['answerId']}").status_code == 404  # only its record is lost

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_service.errors import ConfigurationError
 from rag_service.store import embedded
 from tests.doubles.ollama import OllamaDouble
 from tests.serving import wait_until
@@ -170,3 +171,17 @@ def test_a_process_that_lives_stays_on_the_list() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         wait_until(lambda: Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", 10)
         assert not embedded._is_running(ended.pid, None)  # ended, though its parent has not asked how
+
+
+def test_a_folder_is_used_in_one_container_at_a_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second server would start on the same files, because it does not see the process of the first."""
+    process = holder(folder)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(embedded, "_world", lambda: "another container")
+        with pytest.raises(ConfigurationError, match="another container or on another machine"):
+            asyncio.run(embedded.start_embedded_server(folder))
+        leave(process)
+        asyncio.run(embedded.start_embedded_server(folder))
+        embedded.leave_embedded_servers()
+    leave(holder(folder))
+    assert not runs(folder)

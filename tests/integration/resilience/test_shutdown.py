@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import CHAT, EMBED, Hang, OllamaDouble, Say, chat, embed
 from tests.integration.resilience.conftest import QUESTION, TRAVEL, StoppableServer
-from tests.soak.rig import Reply, Rig, request, running_server
+from tests.soak.rig import ROOT, Reply, Rig, request, running_server
 
 STREAM = "/api/v1/query/answer/stream"
 HELD = [embed(delay=60)] * 2  # the server's own at start, and the document's
@@ -117,6 +118,45 @@ async def test_without_the_database_it_ends_in_time_too(
                 await asyncio.sleep(0.02)
         await asyncio.to_thread(stoppable.stop, "immediate")
         assert await stop(rig, within=15) < 10
+
+
+@pytest.mark.slow
+async def test_whatever_does_not_end_is_cut_off_and_named(tmp_path: Path) -> None:
+    code = """
+import asyncio
+from contextlib import suppress
+from rag_service.cli import server
+from rag_service.cli.running import run_command
+from rag_service.settings import Settings
+
+async def never_ending(scope, receive, send):
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+def announce(address):
+    print(address, flush=True)
+
+server.CLOSING_SECONDS = 0.5
+settings = Settings(port=0, shutdown_seconds=1)
+run_command(server.serve_application(never_ending, settings, announce=announce))
+"""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT, stdout=pipe, stderr=pipe)
+    assert process.stdout is not None
+    try:
+        assert b"http" in await process.stdout.readline()
+        process.terminate()
+        async with asyncio.timeout(10):
+            said, _ = await process.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    assert process.returncode == -signal.SIGTERM
+    assert b"end_cut_off" in said and b"never_ending" in said
 
 
 async def upload(rig: Rig) -> None:

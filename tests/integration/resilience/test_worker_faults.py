@@ -14,15 +14,17 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rag_service.domain import ParsedDocument
+from rag_service.domain import Identity, ParsedDocument
 from rag_service.errors import EmbeddingError, NotFoundError, StoreError
 from rag_service.ingest import queue as jobs
+from rag_service.ingest.upload_job import UploadJob
 from rag_service.readers.sandbox import parse_in_sandbox
+from rag_service.store.database import UnreachableError
 from rag_service.store.documents.documents import read_text
-from rag_service.store.documents.uploads import UploadStatus
+from rag_service.store.documents.uploads import Upload, UploadStatus
 from tests.conftest import FakeEmbedding
 from tests.integration.hostile import children, kill_started
-from tests.integration.tenancy.conftest import House, house, parse_here, text_file
+from tests.integration.tenancy.conftest import QUICK, House, house, parse_here, text_file
 from tests.integration.tenancy.killing import chunk_set, kill, make_documents, start_worker, statistics
 
 __all__ = ["house"]
@@ -73,6 +75,26 @@ async def _until_in_work(house: House) -> None:
     raise AssertionError("no document was in work")
 
 
+async def test_a_database_that_is_down_again_and_again_gives_no_document_up(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outages = iter(range(2 * QUICK.attempts))
+    process = UploadJob.process
+
+    async def interrupted(self: UploadJob, upload: Upload, identity: Identity) -> int:
+        if next(outages, None) is None:
+            return await process(self, upload, identity)
+        raise UnreachableError("The database cannot be reached.")
+
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    accepted = await house.uploads.accept(text_file("rule.txt", "Llamas live."), corpus_id=corpus.id, identity=ana)
+    monkeypatch.setattr(UploadJob, "process", interrupted)
+    async with house.working():
+        (done,) = await house.settled(ana, accepted, within=30)
+    assert (done.status, done.attempts) == (UploadStatus.INDEXED, 1)
+
+
 class _Ahead(datetime):
     """The clock of a machine that is a day ahead."""
 
@@ -96,14 +118,15 @@ async def test_a_wrong_clock_changes_no_lifetime_and_delays_no_job(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is stored with a time or due at one goes by the database's clock."""
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    await house.index(ana, corpus, text_file("before.txt", "Gate 4."))  # rows are typed at first use, by the real class
     monkeypatch.setattr("datetime.datetime", _Ahead)
     for module in (jobs, *_modules_with_a_clock()):
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", _Ahead)
     failed.clear()
     house.embedding = _FailsOnce(model_name="fake")
-    ana = await house.user("ana")
-    corpus = await house.corpus(ana)
     lasting = await house.uploads.accept(
         text_file("rule.txt", "Llamas live in the Andes."), corpus_id=corpus.id, identity=ana, ttl_seconds=3600
     )
@@ -111,7 +134,8 @@ async def test_a_wrong_clock_changes_no_lifetime_and_delays_no_job(
         (done,) = await house.settled(ana, lasting, within=30)  # the second try came at once, not in a day
     assert (done.status, done.attempts) == (UploadStatus.INDEXED, 2)
     with house.owner() as owner:
-        left = owner.execute("SELECT extract(epoch FROM expires_at - now())::int FROM rag.documents").fetchone()
+        query = "SELECT extract(epoch FROM expires_at - now())::int FROM rag.documents WHERE name = 'rule.txt'"
+        left = owner.execute(query).fetchone()
     assert left is not None and 3500 < left[0] <= 3600
     assert await house.ask(ana, "llamas")
     with house.owner() as owner:  # the database's clock alone ends it

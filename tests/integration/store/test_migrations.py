@@ -11,10 +11,16 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from rag_service.errors import NoSpaceError
 from rag_service.store import migrate
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
 from rag_service.store.search.postings import unpack
 
+FULL_AFTER_A_FEW_TABLES = """
+CREATE FUNCTION public.refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'could not extend file "base/1/2": No space left on device' USING ERRCODE = '53100'; END $$;
+CREATE EVENT TRIGGER full_disk ON ddl_command_end WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION public.refuse();
+"""
 CORPUS, DOCUMENT = uuid.UUID(int=1), uuid.UUID(int=2)
 
 
@@ -67,6 +73,21 @@ def test_postings_are_packed_without_loss(before_packing: psycopg.Connection) ->
     connection.execute("DELETE FROM rag.documents WHERE id = %s", [DOCUMENT])
     assert connection.execute("SELECT count(*) FROM rag.postings").fetchone() == (0,)
     assert connection.execute(statistics).fetchall() == []
+
+
+async def test_a_disk_that_fills_during_a_migration_leaves_the_database_as_it_was(
+    before_packing: psycopg.Connection,
+) -> None:
+    connection = before_packing
+    conninfo = make_conninfo(connection.info.dsn, dbname=connection.info.dbname)
+    connection.execute(FULL_AFTER_A_FEW_TABLES)
+    with pytest.raises(NoSpaceError):
+        await migrate.migrate(conninfo, conninfo, dimension=3)
+    assert connection.execute("SELECT version_num FROM public.schema_version").fetchone() == ("0004",)
+    assert connection.execute("SELECT count(*) FROM rag.postings").fetchone() == (2,)
+    connection.execute("DROP EVENT TRIGGER full_disk")
+    assert await migrate.migrate(conninfo, conninfo, dimension=3)
+    assert connection.execute("SELECT count(*) FROM rag.postings").fetchone() == (4,)
 
 
 def test_the_newest_migration_is_the_latest_revision() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import psycopg
 import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
@@ -220,3 +221,15 @@ def test_the_command_line_adds_runs_lists_and_removes(
     assert "1 added" in run("list")
     run("remove", source_id, "--with-documents")
     assert source_id not in run("list")
+
+
+async def test_the_database_takes_no_source_in_the_name_of_another_user(desk: Desk) -> None:
+    """It would be synced with the rights of an administrator."""
+    ana = await desk.house.user("ana")
+    own = await desk.house.corpus(ana)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        async with desk.house.database.transaction(ana) as connection:
+            await connection.execute(
+                "INSERT INTO sources (corpus_id, user_id, target, every_seconds) VALUES (%s, %s, '/etc', 900)",
+                [own.id, ADMIN.user_id],
+            )

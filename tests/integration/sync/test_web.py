@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from rag_service.errors import InputError, SourceError
-from rag_service.sources import fetch
+from rag_service.sources import fetch, web
 from rag_service.sources.fetch import Fetcher, PageError
 from rag_service.sources.pages import read_links
 from rag_service.sources.sync import sweep_scratch
@@ -275,3 +276,29 @@ def test_a_page_of_nothing_but_bases_is_read_in_linear_time() -> None:
     began = time.process_time()
     read_links(body, "https://example.org/")
     assert time.process_time() - began < 5  # 40 s for half of it, when each base went on from the one before
+
+
+async def test_what_a_site_sends_is_parsed_outside_the_event_loop(
+    site: WebSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Ten megabytes of robots.txt or sitemap would stop everybody's requests for seconds."""
+    parsed: dict[str, bool] = {}
+
+    def watched(name: str, parse: Any) -> Any:
+        def parse_and_note(*arguments: Any) -> Any:
+            parsed[name] = threading.current_thread() is not threading.main_thread()
+            return parse(*arguments)
+
+        return parse_and_note
+
+    for owner, name in ((web, "read_sitemap"), (web, "read_links"), (web.RobotFileParser, "parse")):
+        monkeypatch.setattr(owner, name, watched(name, getattr(owner, name)))
+    site.pages = {
+        "/robots.txt": Served(body="User-agent: *\nDisallow: /no", headers={"Content-Type": "text/plain"}),
+        "/map.xml": sitemap(f"{site.url}/a"),
+        "/": html('Start. <a href="/a">a</a>'),
+        "/a": html("Apples are red."),
+    }
+    await source(f"{site.url}/map.xml").list({}, tmp_path)
+    await source(f"{site.url}/", depth=1).list({}, tmp_path)
+    assert parsed == {"read_sitemap": True, "read_links": True, "parse": True}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncGenerator
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import httpx
+import msgspec
 import pytest
 
+from rag_service.api.agents.history import keep_answers
+from rag_service.api.http.events import WireEvent
+from rag_service.api.http.schemas import AnswerBody
 from tests.integration.tenancy.conftest import ADMIN, Street
 from tests.integration.tenancy.web import client_of, new_key
 from tests.integration.tenancy.world import CANARY, QUESTION, make_world
@@ -88,6 +96,41 @@ async def test_an_answer_takes_the_place_of_the_one_it_replaces_and_of_what_foll
         assert (await client.get(path)).json()["title"] == "begun anew"
         body = {"query": "again", "conversationId": kept, "replaces": first["answerId"]}
         assert (await client.post(ANSWER, json=body)).status_code == 404, "it has made way"
+
+
+async def test_of_two_answers_that_replace_the_same_one_is_kept(street: Street) -> None:
+    world = await make_world(street.house)
+    writer: Any = SimpleNamespace(
+        identity=world.owner, transaction=lambda: street.house.database.transaction(world.owner)
+    )
+    async with client_of(street.application) as client:
+        client.headers.update(world.credentials["owner"])
+        first = await ask(client, "one", keep=True)
+        second = await ask(client, "two", conversationId=first["conversationId"])
+        written = [msgspec.convert(await ask(client, words), AnswerBody) for words in ("left tab", "right tab")]
+
+        async def keep(words: str, answer: AnswerBody, replaces: str | None) -> list[WireEvent]:
+            async def events() -> AsyncGenerator[WireEvent]:
+                yield WireEvent("final", answer)
+
+            place = UUID(first["conversationId"]), UUID(replaces) if replaces else None
+            return [event async for event in keep_answers(events(), writer, words, place[0], replaces=place[1])]
+
+        async def messages() -> list[dict[str, Any]]:
+            path = f"/api/v1/conversations/{first['conversationId']}/messages"
+            items: list[dict[str, Any]] = (await client.get(path)).json()["items"]
+            return items
+
+        both = [
+            keep(words, answer, second["answerId"]) for words, answer in zip(("left", "right"), written, strict=True)
+        ]
+        outcomes = await asyncio.gather(*both, return_exceptions=True)
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ConflictError", "list"]
+        assert len(await messages()) == 4
+
+        await asyncio.gather(*(keep("more", answer, None) for answer in written))
+        roles = [one["role"] for one in await messages()]
+        assert roles == ["user", "assistant"] * 4, "questions that are asked at once stay with their answers"
 
 
 async def test_conversations_are_found_by_words_taken_as_they_are(street: Street) -> None:

@@ -26,6 +26,7 @@ from rag_service.errors import (
     RateLimitedError,
 )
 from rag_service.ingest.ingestor import Ingestor
+from rag_service.ingest.transfer import archive
 from rag_service.ingest.transfer.importing import Imported, ImportOptions
 from rag_service.ingest.transfer.transfers import Transfers, build_transfers
 from rag_service.readers.file_reader import FileReader
@@ -408,6 +409,20 @@ async def test_a_file_over_the_limit_is_refused_while_it_arrives(house: House) -
     async with client_of(application, await new_key(house, ana)) as client:
         reply = await client.post("/api/v1/corpora/import", files={"file": ("a.tar", bytes(2**20 + 1))})
     assert (reply.status_code, reply.json()["code"]) == (413, "archive_too_large")
+
+
+async def test_a_full_disk_is_told_and_nothing_is_imported(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    ana = await house.user("ana")
+    data = await export(house, ana, (await fill(house, ana)).id)
+    application = build_application(house, web_settings())
+    async with client_of(application, await new_key(house, ana)) as client:
+        file = {"file": ("a.tar", data)}
+        with monkeypatch.context() as patched:
+            patched.setattr(archive, "_open_unnamed", lambda _: Path("/dev/full").open("w+b"))  # noqa: SIM115
+            reply = await client.post("/api/v1/corpora/import", files=file, data={"name": "again"})
+        assert (reply.status_code, reply.json()["code"]) == (507, "no_space")
+        assert number_of(house, "corpora") == 1
+        assert (await client.post("/api/v1/corpora/import", files=file, data={"name": "again"})).status_code == 201
 
 
 async def test_an_export_that_fails_on_the_way_does_not_look_complete(house: House, tmp_path: Path) -> None:

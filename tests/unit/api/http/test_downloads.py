@@ -1,18 +1,37 @@
-"""A download that nobody takes holds nothing."""
+"""A download or a stream that nobody takes holds nothing."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from rag_service.api.http import streaming
-from rag_service.api.http.streaming import DownloadResponse
+from rag_service.api.http.events import SseEncoder, WireEvent
+from rag_service.api.http.schemas import DeltaData
+from rag_service.api.http.streaming import DownloadResponse, EventStreamResponse
 
 
-async def test_a_client_that_takes_nothing_holds_up_no_export(monkeypatch: pytest.MonkeyPatch) -> None:
+def download(pieces: AsyncGenerator[bytes]) -> Any:
+    return DownloadResponse(pieces, media_type="application/x-tar", disposition="attachment")
+
+
+def event_stream(pieces: AsyncGenerator[bytes]) -> Any:
+    async def events() -> AsyncGenerator[WireEvent]:
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield WireEvent(event="delta", data=DeltaData(text=piece.decode()))
+
+    return EventStreamResponse(events(), encoder=SseEncoder(), heartbeat_seconds=15)
+
+
+@pytest.mark.parametrize("respond", [download, event_stream])
+async def test_a_client_that_takes_nothing_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch, respond: Callable[[AsyncGenerator[bytes]], Any]
+) -> None:
     monkeypatch.setattr(streaming, "SILENCE_SECONDS", 0.01)
     sent: list[dict[str, Any]] = []
     closed = asyncio.Event()
@@ -32,8 +51,8 @@ async def test_a_client_that_takes_nothing_holds_up_no_export(monkeypatch: pytes
     async def receive() -> Any:
         await asyncio.Event().wait()
 
-    response: Any = DownloadResponse(pieces(), media_type="application/x-tar", disposition="attachment")
+    response = respond(pieces())
     async with asyncio.timeout(5):
         await response.to_asgi_response(None, None)({}, receive, send)
     assert closed.is_set()
-    assert [message.get("body") for message in sent] == [None, b"first"]  # no end: the client sees that it is cut
+    assert [message.get("more_body") for message in sent] == [None, True]  # no end: the client sees that it is cut

@@ -6,13 +6,14 @@ import asyncio
 import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from uuid import uuid4
 
 import httpx
 import pytest
 from ollama import ResponseError
 from structlog.testing import capture_logs
 
-from rag_service.errors import ModelBusyError
+from rag_service.errors import ModelBusyError, RateLimitedError
 from rag_service.models.servers.failures import (
     BUSY_STATUSES,
     is_connection_error,
@@ -148,6 +149,18 @@ async def test_a_failed_holder_gives_its_slot_back() -> None:
         async with slots.take():
             raise ValueError("failed")
     await hold(slots)
+
+
+async def test_no_user_takes_the_places_of_the_others() -> None:
+    slots, ana, bruno = Slots(limit=1, queue=3, patience=5, shared=True), uuid4(), uuid4()
+    with slots.admit(ana), slots.admit(ana):
+        with pytest.raises(RateLimitedError) as caught, slots.admit(ana):
+            pass
+        assert caught.value.retry_after is not None
+        with slots.admit(bruno), slots.admit(bruno), pytest.raises(ModelBusyError), slots.admit(uuid4()):
+            pass
+    with slots.admit(ana):  # what has ended counts no more
+        pass
 
 
 async def hold(slots: Slots) -> None:
