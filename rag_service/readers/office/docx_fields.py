@@ -68,10 +68,8 @@ def _shown(begin: Element) -> str:
 
 def join_paragraphs(root: Element) -> None:
     """Join paragraphs between which the end of the first is deleted, as Word does when the change is accepted."""
-    paragraphs = [
-        one for tag in ("del", "moveFrom") for one in root.iterfind(f".//{_W}p/{_W}pPr/{_PROPERTIES}/{_W}{tag}")
-    ]
-    ended = {next(mark.iterancestors(_W + "p")) for mark in paragraphs}
+    marks = [one for tag in ("del", "moveFrom") for one in root.iterfind(f".//{_W}p/{_W}pPr/{_PROPERTIES}/{_W}{tag}")]
+    ended = {next(mark.iterancestors(_W + "p")) for mark in marks}
     for paragraph in reversed([one for one in root.iter(_W + "p") if one in ended]):
         following = paragraph.getnext()
         if following is None or following.tag != _W + "p":

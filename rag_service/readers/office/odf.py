@@ -164,7 +164,7 @@ def _hidden_styles(content: Element, family: str) -> frozenset[str]:
 
 
 def _write_slides(writer: BlockWriter, deck: Element, hiding: frozenset[str]) -> list[str]:
-    """Write all slides; the hidden ones, in words."""
+    """Write all slides. Returns the hidden ones, for `hidden_but_read`."""
     hidden = []
     for number, page in enumerate(deck.iter(_DRAW + "page"), start=1):
         writer.begin(slide=number)
@@ -196,7 +196,7 @@ def _write_masters(writer: BlockWriter, deck: Element, styles: Element | None) -
 
 
 def _write_sheets(builder: TextBuilder, book: Element, hiding: frozenset[str]) -> list[str]:
-    """Write all sheets; what is hidden of them, in words."""
+    """Write all sheets. Returns what is hidden of them, for `hidden_but_read`."""
     hidden = []
     for table in book.iterchildren(_TABLE + "table"):
         sheet = one_line(table.get(_TABLE + "name") or "")
@@ -345,7 +345,7 @@ def _settle_characters(body: Element, looks: Mapping[tuple[str, str], str]) -> l
 
 
 def _is_hidden(element: Element) -> bool:
-    return (_TEXT + "is-hidden", "true") in element.items() or (_TEXT + "display", "none") in element.items()
+    return element.get(_TEXT + "is-hidden") == "true" or element.get(_TEXT + "display") == "none"
 
 
 def _change_texts(element: Element, change: Callable[[str], str]) -> None:
