@@ -203,8 +203,8 @@ class NoSpaceError(StoreError):
 
     @classmethod
     def of(cls, error: BaseException) -> NoSpaceError | None:
-        """The same, of an error of the operating system or of PostgreSQL; None: it is another one."""
-        if getattr(error, "sqlstate", None) == "53100":
+        """This error, if one of the operating system or of PostgreSQL means a full disk or quota; else None."""
+        if getattr(error, "sqlstate", None) == "53100":  # disk_full
             return cls("No space is left on the disk of the database.")
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return cls(f"No space is left on the disk{f' of {error.filename}' if error.filename else ''}.")

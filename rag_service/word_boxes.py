@@ -61,9 +61,9 @@ def cut(span: Span, start: int, end: int) -> Span:
 
 
 def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) -> Location:
-    """The place of characters [start, end) of a document, with the boxes of their words on its page.
+    """The place of characters [start, end) of a document, with the page on which they end and the boxes of their words.
 
-    Those of words on the pages after it are left out: a place is opened at its first page.
+    Boxes of words on later pages are left out: a place is opened at its first page.
     """
     part = [span for span in spans if span.start < end and span.end > start and span.location.part == location.part]
     here = [span for span in part if span.location.page == location.page]

@@ -110,9 +110,8 @@ async def _use(
         question = chance.choice(questions)
         body = {"text": f"{question}. {chance.random()}"} if name == "upload" else {"query": question}
         began = time.perf_counter()
-        async with Client(
-            chance.choice(services[to]).port
-        ) as client:  # the server closes connections that are idle for seconds
+        # The server closes connections that are idle for seconds, so that each request opens its own.
+        async with Client(chance.choice(services[to]).port) as client:
             status = await client.status(_PATHS[name], body)
         seen.note(name, status, (time.perf_counter() - began) * 1000)
         await asyncio.sleep(chance.expovariate(1 / options.think))

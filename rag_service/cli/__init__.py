@@ -294,7 +294,7 @@ def check(live: bool) -> None:
 
 
 def _missing_limits() -> str:
-    """What the operating system does not limit where documents are read. It is no failure: nothing can be set."""
+    """What the operating system does not limit where documents are read. Not a failure: no setting changes it."""
     from rag_service.readers.sandbox import missing_limits
 
     missing = [limit.replace("_", " ") for limit in missing_limits()]

@@ -181,7 +181,7 @@ class UploadJob:
         )
 
     async def _handle(self, upload: Upload, identity: Identity, error: RagError, *, retry: bool = False) -> None:
-        is_down = isinstance(error, UnreachableError)  # for as long as it likes, and no document's fault
+        is_down = isinstance(error, UnreachableError)  # an outage, however long, is not the document's fault
         if not is_down and (not (retry or error.retryable) or upload.attempts >= self.options.attempts):
             await self._end(upload, identity, error)
             return

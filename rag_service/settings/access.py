@@ -107,7 +107,7 @@ class AuthSettings(SettingGroup):
     sharing: bool = Field(
         True,
         description="Let users share conversations with those who may read all corpora that the answers rest on; false:"
-        " nobody reads the conversations of others.",
+        " nobody can read the conversations of others.",
     )
     cache_seconds: float = Field(
         2.0,

@@ -128,27 +128,14 @@ def _equations() -> bytes:
     )
 
 
-def _related(
-    data: bytes, rels: str, key: str, kind: str, target: str, member: str, content: str, type: str = ""
-) -> bytes:
-    """The file with one more part, to which `rels` refers."""
+def _related(data: bytes, key: str, kind: str, target: str, content: str) -> bytes:
+    """The Word file with one more part, to which its document refers."""
+    rels = "word/_rels/document.xml.rels"
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        known = (
-            archive.read(rels).decode()
-            if rels in archive.namelist()
-            else "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'></Relationships>"
-        )
-        types = archive.read("[Content_Types].xml").decode()
+        known = archive.read(rels).decode()
     entry = f'<Relationship Id="{key}" Type="{_RELATIONS}/{kind}" Target="{target}"/></Relationships>'
-    override = f'<Override PartName="/{member}" ContentType="{type}"/></Types>'
-    return with_members(
-        data,
-        {
-            rels: known.replace("</Relationships>", entry).encode(),
-            member: content.encode(),
-            "[Content_Types].xml": types.replace("</Types>", override if type else "</Types>").encode(),
-        },
-    )
+    changes = {rels: known.replace("</Relationships>", entry).encode(), f"word/{target}": content.encode()}
+    return with_members(data, changes)
 
 
 def _diagram() -> bytes:
@@ -159,7 +146,7 @@ def _diagram() -> bytes:
     frame = f'<w:r><w:drawing><wp:inline><a:graphic><a:graphicData><dgm:relIds {_DIAGRAM} r:dm="rIdDm"/></a:graphicData></a:graphic></wp:inline></w:drawing></w:r>'
     return _related(
         word.document(par("Steps", style="Heading1"), par(frame), par("End.")),
-        "word/_rels/document.xml.rels", "rIdDm", "diagramData", "diagrams/data1.xml", "word/diagrams/data1.xml",
+        "rIdDm", "diagramData", "diagrams/data1.xml",
         f"<dgm:dataModel {_DIAGRAM}><dgm:ptLst>{points}</dgm:ptLst></dgm:dataModel>",
     )  # fmt: skip
 
@@ -169,7 +156,7 @@ def _page_number() -> bytes:
     section = '<w:sectPr><w:footerReference w:type="default" r:id="rIdF"/></w:sectPr>'
     return _related(
         word.document(par("The gate is closed."), section),
-        "word/_rels/document.xml.rels", "rIdF", "footer", "footer1.xml", "word/footer1.xml", footer,
+        "rIdF", "footer", "footer1.xml", footer,
     )  # fmt: skip
 
 

@@ -30,8 +30,8 @@ async def test_a_task_that_loses_a_cancellation_ends_all_the_same() -> None:
 
 async def test_who_waits_for_the_end_of_tasks_is_cancelled_afterwards() -> None:
     running = asyncio.create_task(lose_a_cancellation())
-    waiting = asyncio.create_task(end_tasks(running, patience=0.05))
-    await asyncio.sleep(0.01)
+    waiting = asyncio.create_task(end_tasks(running, patience=0.01))
+    await asyncio.sleep(0)
     waiting.cancel()
     async with asyncio.timeout(5):
         with pytest.raises(asyncio.CancelledError):

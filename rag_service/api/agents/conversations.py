@@ -75,7 +75,7 @@ class ConversationsController(Controller):
     async def conversations(self, request: AnyRequest, caller: CallerDependency) -> ConversationList:
         """Pinned ones first, then newest first. Query: `offset`, `limit`, `projectId`, `q` (words), `shared`.
 
-        `shared=true`: those that others share with you instead; `q` searches their titles.
+        With `shared=true`, those that others share with you; `q` searches their titles only.
         """
         part = read_slice(request, "projectId", "q", "shared")
         project_id = read_choice(request, "projectId", UUID, "a UUID")
@@ -84,7 +84,7 @@ class ConversationsController(Controller):
         if read_choice(request, "shared", ("false", "true").index, "true or false"):
             if project_id is not None:
                 raise InvalidRequestError([FieldError("projectId", "cannot be combined with shared=true")])
-            if not _is_on(caller):
+            if not _may_share(caller):
                 return ConversationList(items=[], total=0)
             return present(ConversationList, await caller.run(list_shared, part, words=words))
         return present(ConversationList, await caller.run(list_conversations, part, project_id=project_id, words=words))
@@ -92,7 +92,7 @@ class ConversationsController(Controller):
     @get("/conversations/{conversation_id:uuid}", summary="Read a conversation", responses=problems(401, 403, 404, 500))
     async def conversation(self, conversation_id: UUID, caller: CallerDependency) -> ConversationBody:
         """Your own, or one that another user shares, if you may read all corpora that its answers rest on."""
-        found = await caller.run(read_conversation, conversation_id, or_shared=_is_on(caller))
+        found = await caller.run(read_conversation, conversation_id, or_shared=_may_share(caller))
         return present(ConversationBody, found)
 
     @post(
@@ -102,9 +102,10 @@ class ConversationsController(Controller):
         responses=problems(401, 403, 404, 409, 500),
     )
     async def share(self, conversation_id: UUID, caller: CallerDependency) -> ConversationBody:
-        """Every user can read it, with what is added later, who may read all corpora that its answers rest on. Their
-        rights are checked at each reading. 409: an answer rests on a personal corpus or a file added to a question."""
-        if not _is_on(caller):
+        """Users who may read all corpora that its answers rest on can read it, including what is added later. Their
+        rights are checked each time. 409: nobody else may read a corpus that an answer rests on, because it is personal
+        or holds files added to questions, or it is not known."""
+        if not _may_share(caller):
             raise PermissionDeniedError("Sharing is switched off (RAG_SHARING).")
         shared = await caller.run(share_conversation, conversation_id)
         log.info("conversation_shared", conversation_id=str(conversation_id), user_id=str(caller.identity.user_id))
@@ -141,10 +142,10 @@ class ConversationsController(Controller):
         responses=problems(401, 403, 404, 500),
     )
     async def export(self, conversation_id: UUID, caller: CallerDependency) -> Response[str]:
-        """Questions and answers with their citations, and which of the cited documents have been deleted or changed
-        since. For JSON, list the conversation's messages."""
+        """Questions and answers with their citations, and which of the cited documents have since been deleted or
+        changed. For JSON, list the conversation's messages."""
         async with caller.transaction() as connection:
-            conversation = await read_conversation(connection, conversation_id, or_shared=_is_on(caller))
+            conversation = await read_conversation(connection, conversation_id, or_shared=_may_share(caller))
             messages = await last_messages(connection, conversation_id, count=EXPORT_MESSAGES)
             changes = await find_source_changes(connection, messages)
         headers = {"content-disposition": "attachment; filename=conversation.md", "cache-control": "no-store"}
@@ -159,7 +160,7 @@ class ConversationsController(Controller):
         """Oldest first. Query: `offset`, `limit`."""
         part = read_slice(request)
         async with caller.transaction() as connection:
-            await read_conversation(connection, conversation_id, or_shared=_is_on(caller))
+            await read_conversation(connection, conversation_id, or_shared=_may_share(caller))
             page = await list_messages(connection, conversation_id, part)
             changes = await find_source_changes(connection, page.items)
         items = [present(MessageBody, one, source_changes=of) for one, of in zip(page.items, changes, strict=True)]
@@ -174,6 +175,6 @@ class ConversationsController(Controller):
         await caller.run(delete_conversation, conversation_id)
 
 
-def _is_on(caller: Caller) -> bool:
-    """Whether conversations are shared at all."""
+def _may_share(caller: Caller) -> bool:
+    """Whether the service lets users share conversations at all (RAG_SHARING)."""
     return caller.tenancy.settings.auth.sharing

@@ -14,8 +14,8 @@ EXPORT_MESSAGES = 5_000  # the latest ones
 # They turn the direction of the text around them, also of what follows (UAX #9).
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SINCE = {
-    "changed": "**The document has changed since.**",
-    "gone": "**The document has been deleted since, or you may no longer read it.**",
+    "changed": "**The document has since changed.**",
+    "gone": "**The document has since been deleted, or you may no longer read it.**",
 }
 _MARKUP = re.compile(r"([<\\`*_\[\]#])")
 

@@ -96,7 +96,7 @@ async def keep_answers(
     """The events of an answer; the final one is stored first and names its conversation.
 
     The answer `replaces`, its question and everything after them give way to it in the same step. `present_kept` makes
-    its body of the answer. Raises ConflictError if it is no longer there: another answer was quicker to replace it.
+    its body of the answer. Raises ConflictError if what it replaces is gone: another answer was quicker to replace it.
     """
     async with aclosing(events):
         async for event in events:
@@ -150,7 +150,7 @@ async def _delete_replaced(connection: Connection, conversation: Conversation, r
     try:
         replaced = await delete_messages_from(connection, conversation.id, replaces)
     except NotFoundError as error:
-        raise ConflictError("The answer was replaced by another one meanwhile; load the conversation again.") from error
+        raise ConflictError("Another answer has replaced this one. Load the conversation again.") from error
     if conversation.title == replaced[:_TITLE]:
         await change_conversation(connection, conversation.id, title=question[:_TITLE])
 

@@ -96,7 +96,7 @@ class ConversationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     title: str
     pinned: Annotated[bool, Meta(description="Pinned conversations are listed first.")]
     shared: Annotated[
-        bool, Meta(description="Whether others can read it who may read all corpora that its answers rest on.")
+        bool, Meta(description="Whether users who may read all corpora that its answers rest on can read it.")
     ]
     owner: Annotated[str | None, Meta(description="Name of the user who shares it with you; null: it is your own.")]
     created_at: datetime
@@ -128,8 +128,8 @@ class MessageBody(Struct, kw_only=True, frozen=True, rename="camel"):
     source_changes: Annotated[
         Mapping[UUID, Literal["changed", "gone"]],
         Meta(
-            description="Cited documents, by id, that are no longer as they were cited: `changed`, or `gone`, which is "
-            "deleted, expired or no longer readable for you."
+            description="Cited documents, by id, that are no longer as they were cited: `changed`, or `gone` (deleted, "
+            "expired, or you may no longer read them)."
         ),
     ]
     created_at: datetime

@@ -88,9 +88,9 @@ class Slots:
     """
 
     def __init__(self, *, limit: int, queue: int, patience: float, shared: bool = False):
-        """`shared`: among users, of whom each may have half of all places, so that the others find one."""
+        """`shared`: among users, each of whom may have half of all places, so that the others find one."""
         self._limit = limit
-        self._most = (limit + queue + 1) // 2 if shared else limit + queue
+        self._per_user = (limit + queue + 1) // 2 if shared else limit + queue
         self._of_users: Counter[UUID] = Counter()  # places
         self._queue = queue
         self._patience = patience  # seconds
@@ -114,9 +114,10 @@ class Slots:
         """
         if self._admitted >= self._limit + self._queue:
             raise self._busy()
-        if self._of_users[user_id] >= self._most:
+        if self._of_users[user_id] >= self._per_user:
             wait = self._busy().retry_after
-            raise RateLimitedError(f"{self._most} of your answers are under way, no more can be.", retry_after=wait)
+            message = f"{self._per_user} of your answers are under way, which is the maximum."
+            raise RateLimitedError(message, retry_after=wait)
         self._admitted += 1
         self._of_users[user_id] += 1
         try:

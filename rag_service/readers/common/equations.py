@@ -11,11 +11,15 @@ from rag_service.readers.common.xml import Element, local_name
 
 _INVISIBLE = re.compile("[\u2061-\u2064]")  # "apply the function", "times", "comma", "plus"
 _SIGNS = frozenset("∑∏∫⋃⋂∮")  # limits stand below and above them
-_ANNOTATIONS = frozenset({"annotation", "annotation-xml", "mphantom", "maligngroup", "malignmark"})
+_NOT_SHOWN = frozenset({"annotation", "annotation-xml", "mphantom", "maligngroup", "malignmark"})
+_ACCENTS = {  # what stands above a letter → the combining character
+    "¯": "\u0304", "‾": "\u0304", "_": "\u0304", "^": "\u0302", "~": "\u0303", "˜": "\u0303", "→": "\u20d7",
+    "˙": "\u0307",
+}  # fmt: skip
 
 
 def fraction(parts: Sequence[str], *, has_bar: bool = True) -> str:
-    """A whole number before it stays apart; a fraction without a bar is the number of combinations."""
+    """a/(2c), from which a whole number before it stays apart; without a bar, a number of combinations: n¦k."""
     if not has_bar:
         return "¦".join(parts)
     if len(parts) == 2 and all(part.isdecimal() and len(part) <= 3 for part in parts):
@@ -29,7 +33,7 @@ def grouped(text: str) -> str:
 
 
 def _one_factor(text: str) -> str:
-    """What is divided by, or an exponent: "a/2c" would be read as half of a, times c."""
+    """In brackets, unless it is one factor: "a/2c" would be read as half of a, times c."""
     is_word = text.isalpha() and len(text) > 2
     is_one = len(text) == 1 or text.isdecimal() or is_word or re.fullmatch(r"\([^()]*\)", text) is not None
     return text if is_one else f"({text})"
@@ -59,7 +63,7 @@ def write_math(element: Element) -> str:
 
 def _write(element: Element) -> str:
     kind = local_name(element).lower()
-    if kind in _ANNOTATIONS:
+    if kind in _NOT_SHOWN:
         return ""
     if kind == "semantics":
         return _write(element[0]) if len(element) else ""
@@ -85,17 +89,13 @@ def _write(element: Element) -> str:
 
 
 def _limits(base: str, below: str, above: str) -> str:
-    return (
-        f"{base}{f'_{grouped(below)}' if below else ''}{f'^{grouped(above)}' if above else ''}{' ' * (base in _SIGNS)}"
-    )
+    limits = [f"{mark}{grouped(text)}" for mark, text in (("_", below), ("^", above)) if text]
+    return "".join([base, *limits, " " * (base in _SIGNS)])
 
 
 def _over(parts: Sequence[str]) -> str:
     base, above = parts
-    mark = {"¯": "\u0304", "‾": "\u0304", "^": "\u0302", "~": "\u0303", "˜": "\u0303", "→": "\u20d7", "˙": "\u0307"}
-    if above in mark or above in "¯_‾":
-        return accented(base, mark.get(above, "\u0304"))
-    return _limits(base, "", above)
+    return accented(base, _ACCENTS[above]) if above in _ACCENTS else _limits(base, "", above)
 
 
 def _sub_sup(parts: Sequence[str]) -> str:

@@ -28,6 +28,11 @@ def parse_xml(data: bytes, name: str) -> Element:
         raise damaged(name) from error
 
 
+def whole_number(text: str | None, *, usual: int, digits: int) -> int:
+    """The number in an attribute; `usual` without one, or if it has more digits than programs write."""
+    return int(text) if text and text.isdecimal() and len(text) <= digits else usual
+
+
 def read_member(archive: zipfile.ZipFile, member: str, name: str) -> bytes | None:
     """The bytes of a member of `open_archive`, or None without it; raises DocumentError if it is damaged."""
     if member not in archive.NameToInfo:

@@ -14,9 +14,9 @@ _PLACE = re.compile(r"[0#?]")
 _LOCALE = re.compile(r"\[\$-[^\]]*\]")
 _CURRENCY = re.compile(r'\[\$(?P<named>[^\]\s-]{1,5})[^\]]*\]|"\s*(?P<code>[A-Z]{3})\s*"|(?P<symbol>[€$£¥₹])')
 _ESCAPED = re.compile("_x00[01][0-9A-F]_")  # a control character, such as the first half of a line end of Windows
-_SPACE_KEPT = re.compile(r"(?<!\\)[_*].")
-_CODE = re.compile(r"0{2,}|0+(?:[-/ ]0+)+")
-_UNIT = re.compile(r'(?:[0#?.,]*[0#?]|General)( *)"( *)([^\W\d_]{1,12}[²³]?)\.?"$')
+_SPACE_KEPT = re.compile(r"(?<!\\)[_*].")  # as wide as a character, or filled with it
+_CODE = re.compile(r"0{2,}|0+(?:[-/ ]0+)+")  # digits of a fixed number, perhaps in groups
+_UNIT = re.compile(r'(?:[0#?.,]*[0#?]|General)( *)"( *)([^\W\d_]{1,12}[²³]?)\.?"')  # one word behind the number
 
 
 def render(value: object, number_format: str = "General") -> str:
@@ -55,7 +55,7 @@ def _duration(value: datetime.timedelta) -> str:
 def _as_code(value: int | float, number_format: str) -> str:
     """A number that its format writes with leading zeros or in groups, such as a post code: "01234", "555-0123"."""
     code = _CODE.fullmatch(_plain_format(number_format).replace('"', ""))
-    if code is None or value < 0 or value != int(value):
+    if code is None or value < 0 or value % 1:
         return ""
     groups = re.split("([-/ ])", code[0])
     digits = str(int(value)).zfill(sum(map(len, groups[::2])))
@@ -69,12 +69,14 @@ def _as_code(value: int | float, number_format: str) -> str:
 def _with_unit(number: str, number_format: str) -> str:
     """The number with the currency or the word that its format writes behind it: "5 kg"."""
     priced = _with_currency(number, number_format)
-    unit = _UNIT.match(_plain_format(number_format)) if priced is number else None
-    return f"{number}{' ' * bool(unit[1] or unit[2])}{unit[3]}" if unit else priced
+    unit = _UNIT.fullmatch(_plain_format(number_format))
+    if unit is None or priced != number:
+        return priced
+    return f"{number}{' ' * bool(unit[1] or unit[2])}{unit[3]}"
 
 
 def _plain_format(number_format: str) -> str:
-    """The format of positive numbers, its texts in quotes, without the space that it keeps free."""
+    """The format of positive numbers with its texts in quotes, and without the space that it keeps free."""
     shown = _SPACE_KEPT.sub("", _LOCALE.sub("", number_format.split(";")[0]))
     return re.sub(r"\\(.)", r'"\1"', shown).replace('""', "").strip()
 

@@ -19,7 +19,7 @@ from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.xml import Element, read_member, read_xml, relations_of
+from rag_service.readers.common.xml import Element, read_member, read_xml, relations_of, whole_number
 from rag_service.readers.office.docx_characters import Characters, is_on
 from rag_service.readers.office.docx_equations import write_structure
 from rag_service.readers.office.docx_numbering import Numbering
@@ -300,8 +300,8 @@ def _rows(table: Element) -> Iterator[Row]:
     above: dict[int, str] = {}
     for number, row in enumerate(_descend(table, _ROW), start=1):
         before = row.find(f"{_W}trPr/{_W}gridBefore")  # columns that a row leaves out
-        skipped = "" if before is None else before.get(_W + "val") or ""
-        cells, column = [], 1 + (min(int(skipped), _MAX_SPAN) if skipped.isdecimal() and len(skipped) < 6 else 0)
+        skipped = 0 if before is None else whole_number(before.get(_W + "val"), usual=0, digits=5)
+        cells, column = [], 1 + min(skipped, _MAX_SPAN)
         for cell in _descend(row, _CELL):
             width, continues = _merging(cell)
             text = above.get(column, "") if continues else _cell_text(cell)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rag_service.readers.common.xml import Element
+from rag_service.readers.common.xml import Element, whole_number
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _VALUE = _W + "val"
@@ -62,16 +62,14 @@ def _shown(begin: Element) -> str:
         return ""
     entries = [entry.get(_VALUE) or "" for entry in choice.iterchildren(_W + "listEntry")]
     chosen = [number for name in ("result", "default") for number in choice.iterchildren(_W + name)]
-    place = (chosen[0].get(_VALUE) or "") if chosen else "0"
-    return entries[int(place)] if place.isdecimal() and len(place) < 4 and int(place) < len(entries) else ""
+    place = whole_number(chosen[0].get(_VALUE), usual=len(entries), digits=3) if chosen else 0
+    return entries[place] if place < len(entries) else ""
 
 
 def join_paragraphs(root: Element) -> None:
     """Join paragraphs between which the end of the first is deleted, as Word does when the change is accepted."""
-    paragraphs = [
-        one for tag in ("del", "moveFrom") for one in root.iterfind(f".//{_W}p/{_W}pPr/{_PROPERTIES}/{_W}{tag}")
-    ]
-    ended = {next(mark.iterancestors(_W + "p")) for mark in paragraphs}
+    marks = [one for tag in ("del", "moveFrom") for one in root.iterfind(f".//{_W}p/{_W}pPr/{_PROPERTIES}/{_W}{tag}")]
+    ended = {next(mark.iterancestors(_W + "p")) for mark in marks}
     for paragraph in reversed([one for one in root.iter(_W + "p") if one in ended]):
         following = paragraph.getnext()
         if following is None or following.tag != _W + "p":

@@ -10,7 +10,7 @@ from rag_service.readers.common.builder import one_line
 from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.list_numbers import NumberFormat, write_number
 from rag_service.readers.common.raised import lower_run, raise_run
-from rag_service.readers.common.xml import Element
+from rag_service.readers.common.xml import Element, whole_number
 from rag_service.readers.office.pictures import Relations
 
 CHART, DIAGRAM = "chart", "diagram"
@@ -53,14 +53,15 @@ def numbered_paragraphs(element: Element) -> Iterator[tuple[str, str]]:
 
 
 def _next_number(properties: Element | None, counts: dict[int, tuple[str, int]]) -> str:
-    level, bullet = ("", None) if properties is None else (properties.get("lvl"), properties.find(_A + "buAutoNum"))
-    depth = int(level) if level and level.isdecimal() and len(level) < 3 else 0
+    """The number before a paragraph, given its properties; empty without one. Counts it in `counts`."""
+    level, bullet = (None, None) if properties is None else (properties.get("lvl"), properties.find(_A + "buAutoNum"))
+    depth = whole_number(level, usual=0, digits=2)
     for deeper in [one for one in counts if one > depth or (bullet is None and one == depth)]:
         del counts[deeper]
     if bullet is None:
         return ""
-    form, start = bullet.get("type") or "arabicPeriod", bullet.get("startAt") or "1"
-    first = int(start) if start.isdecimal() and len(start) < 6 else 1
+    form = bullet.get("type") or "arabicPeriod"
+    first = whole_number(bullet.get("startAt"), usual=1, digits=5)
     before, last = counts.get(depth, (form, first - 1))
     number = last + 1 if before == form else first
     counts[depth] = form, number

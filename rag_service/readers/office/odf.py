@@ -21,7 +21,7 @@ from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import places_on, write_table
-from rag_service.readers.common.xml import Element, local_name, read_xml
+from rag_service.readers.common.xml import Element, local_name, read_xml, whole_number
 from rag_service.readers.office.odf_numbering import MARK, Numbering
 
 _ODF = "urn:oasis:names:tc:opendocument:xmlns:"
@@ -164,7 +164,7 @@ def _hidden_styles(content: Element, family: str) -> frozenset[str]:
 
 
 def _write_slides(writer: BlockWriter, deck: Element, hiding: frozenset[str]) -> list[str]:
-    """Write all slides; the hidden ones, in words."""
+    """Write all slides. Returns the hidden ones, for `hidden_but_read`."""
     hidden = []
     for number, page in enumerate(deck.iter(_DRAW + "page"), start=1):
         writer.begin(slide=number)
@@ -196,7 +196,7 @@ def _write_masters(writer: BlockWriter, deck: Element, styles: Element | None) -
 
 
 def _write_sheets(builder: TextBuilder, book: Element, hiding: frozenset[str]) -> list[str]:
-    """Write all sheets; what is hidden of them, in words."""
+    """Write all sheets. Returns what is hidden of them, for `hidden_but_read`."""
     hidden = []
     for table in book.iterchildren(_TABLE + "table"):
         sheet = one_line(table.get(_TABLE + "name") or "")
@@ -345,7 +345,7 @@ def _settle_characters(body: Element, looks: Mapping[tuple[str, str], str]) -> l
 
 
 def _is_hidden(element: Element) -> bool:
-    return (_TEXT + "is-hidden", "true") in element.items() or (_TEXT + "display", "none") in element.items()
+    return bool(element.get(_TEXT + "is-hidden") == "true" or element.get(_TEXT + "display") == "none")
 
 
 def _change_texts(element: Element, change: Callable[[str], str]) -> None:
@@ -357,8 +357,7 @@ def _change_texts(element: Element, change: Callable[[str], str]) -> None:
 
 
 def _number(element: Element, attribute: str) -> int:
-    value = element.get(_TABLE + attribute) or ""
-    return max(int(value), 1) if value.isdecimal() and len(value) < 9 else 1
+    return max(whole_number(element.get(_TABLE + attribute), usual=1, digits=8), 1)
 
 
 def _words(element: Element, tag: str) -> str:
@@ -371,8 +370,7 @@ def _text(paragraph: Element) -> str:
     for child in paragraph:
         tag = local_name(child)
         if tag == "s":
-            count = child.get(_TEXT + "c") or "1"
-            pieces.append(" " * min(int(count), 100) if count.isdecimal() and len(count) < 5 else " ")
+            pieces.append(" " * min(whole_number(child.get(_TEXT + "c"), usual=1, digits=4), 100))
         elif tag in ("tab", "line-break"):
             pieces.append("\t" if tag == "tab" else "\n")
         elif tag == "ruby-text":

@@ -138,7 +138,7 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         document = long
     warnings = [
         *([STRUCK_OUT] if has_struck else []),
-        *([hidden_but_read(hidden)[:500]] if hidden else []),
+        *([hidden_but_read(hidden)] if hidden else []),
         *([_not_calculated(formulas)] if formulas else []),
     ]
     return replace(document, warnings=(*document.warnings, *warnings))
@@ -365,19 +365,22 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Tol
         hidden_rows=len(parser.hidden_rows & grid.keys()),
         hidden_columns=sum(any(first <= one <= last for first, last in parser.hidden_columns) for one in used),
         formulas=formulas,
-        edges=list(_page_edges(getattr(parser, "HeaderFooter", None))),
+        edges=list(dict.fromkeys(_page_edges(getattr(parser, "HeaderFooter", None)))),
     )
 
 
 def _page_edges(edges: Any) -> Iterator[tuple[str, str]]:
-    """(part, text) of what is printed above and below each page, without numbers of pages."""
-    for part in ("page header", "page footer") if edges is not None else ():
-        for kind in ("first", "odd", "even"):
-            edge = getattr(edges, f"{kind}{part[5:].title()}")
-            for text in (place.text or "" for place in (edge.left, edge.center, edge.right)):
-                shown = one_line(_EDGE_CODE.sub("", text))
-                if any(map(str.isalpha, shown)) and not _PAGE_NUMBER.search(text):
-                    yield part, shown
+    """(part, text) of what is printed above and below each page, without page numbers."""
+    if edges is None:
+        return
+    for part, found in (
+        ("page header", (edges.firstHeader, edges.oddHeader, edges.evenHeader)),
+        ("page footer", (edges.firstFooter, edges.oddFooter, edges.evenFooter)),
+    ):
+        for text in (place.text or "" for edge in found for place in (edge.left, edge.center, edge.right)):
+            shown = one_line(_EDGE_CODE.sub("", text))
+            if any(map(str.isalpha, shown)) and not _PAGE_NUMBER.search(text):
+                yield part, shown
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,8 +114,9 @@ def _read_margins(pages: Sequence[Sequence[PageLine]]) -> _Margins:
 
 
 def _levels(lines: Sequence[PageLine]) -> list[_Level]:
-    """The lines of a page whose place is known, from top to bottom; of some, only characters of no width are left."""
+    """The lines of a page whose place is known, from top to bottom."""
     levels: list[_Level] = []
+    # A line of nothing but characters of no width has a place, but no text.
     placed = [index for index, line in enumerate(lines) if line.text and line.middle is not None]
     for index in sorted(placed, key=lambda index: -_middle(lines, [index])):
         if levels and _middle(lines, levels[-1]) - _middle(lines, [index]) <= _LEVEL * lines[index].height:

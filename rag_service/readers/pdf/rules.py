@@ -116,14 +116,6 @@ class PageObjects:
         """The addresses of the texts."""
         return (address for address, kind in zip(*self._listed, strict=True) if kind == pdfium.FPDF_PAGEOBJ_TEXT)
 
-    def images(self) -> Iterator[tuple[Any, PdfMatrix]]:
-        """Handles, each with the matrix from its coordinates to those of the page."""
-        return (
-            (_handle(item.address), self.matrix(item.place))
-            for item in self.painted
-            if item.kind == pdfium.FPDF_PAGEOBJ_IMAGE
-        )
-
     @cached_property
     def painted(self) -> list[Painted]:
         """What is painted besides texts."""

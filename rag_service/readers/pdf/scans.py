@@ -59,9 +59,8 @@ class PictureFinder:
     """Finds the pictures of a document page by page, each once."""
 
     def __init__(self, data: bytes):
-        self._streams = len(
-            _IMAGE.findall(data)
-        )  # listing the objects of a page takes long: only as long as one is left
+        # Listing the objects of a page takes long: only as long as one is left.
+        self._streams = len(_IMAGE.findall(data))
         self._seen = set[tuple[int, int]]()  # (bytes, pixels)
         self._found = set[Picture]()
 
@@ -94,13 +93,13 @@ class PictureFinder:
 
 def _images(objects: PageObjects) -> Iterator[tuple[PageBox, int, int]]:
     """(box, bytes, pixels) of the images of a page."""
-    sides = [ctypes.c_float() for _ in range(4)]
     across, down = ctypes.c_uint(), ctypes.c_uint()
-    for image, matrix in objects.images():
-        pdfium.FPDFPageObj_GetBounds(image, *map(ctypes.byref, sides))
-        pdfium.FPDFImageObj_GetImagePixelSize(image, ctypes.byref(across), ctypes.byref(down))
-        box = matrix.on_rect(*(side.value for side in sides))
-        yield box, pdfium.FPDFImageObj_GetImageDataRaw(image, None, 0), across.value * down.value
+    for item in objects.painted:
+        if item.kind == pdfium.FPDF_PAGEOBJ_IMAGE:
+            image = ctypes.cast(item.address, pdfium.FPDF_PAGEOBJECT)
+            pdfium.FPDFImageObj_GetImagePixelSize(image, ctypes.byref(across), ctypes.byref(down))
+            size = pdfium.FPDFImageObj_GetImageDataRaw(image, None, 0)
+            yield objects.box(item.place, item.sides), size, across.value * down.value
 
 
 def _distance(one: PageBox, other: PageBox) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 import ctypes
-import itertools
 import math
 from collections.abc import Iterable, Sequence, Set
 from contextlib import closing
@@ -69,7 +68,7 @@ def drop_unseen(words: list[Word], page: Any, text_page: Any, objects: PageObjec
     texts: dict[int, _Text] = {}
     unseen: set[int] = set()
     suspects: dict[int, int] = {}  # place of a word → address of its text
-    orders: dict[int, int] = {}
+    orders: dict[int, int] = {}  # address of a text → its place in the order of painting; only if there is a suspect
     for place, word in enumerate(words):
         address = _text_object(handle, word.at) or 0
         text = texts.get(address)
@@ -84,11 +83,11 @@ def drop_unseen(words: list[Word], page: Any, text_page: Any, objects: PageObjec
             if not any(fill.is_image for fill in here or ()):
                 unseen.add(place)
             continue
-        orders = orders or dict(zip(objects.addresses, itertools.count(), strict=False))
+        orders = orders or {address: order for order, address in enumerate(objects.addresses)}
         if _is_suspect(text, orders.get(address, 0), here or ()):
             suspects[place] = address
     if suspects:
-        unseen |= _without_trace(words, suspects, page, objects, over, shown=texts)
+        unseen |= _without_trace(words, suspects, page, objects, over, orders=orders, shown=texts)
     unseen.update(place for place, word in enumerate(words) if word.height < _TINY and _is_tiny(word, text_page))
     return [word for place, word in enumerate(words) if place not in unseen] if unseen else words
 
@@ -188,6 +187,7 @@ def _without_trace(
     objects: PageObjects,
     over: dict[int, list[_Fill]],
     *,
+    orders: dict[int, int],
     shown: dict[int, _Text],
 ) -> Set[int]:
     """The suspect words without which the page looks the same.
@@ -201,7 +201,6 @@ def _without_trace(
         return set()
     texts = {address: text for address, text in shown.items() if address in suspects.values()}
     before, after = _render_with_and_without(page, set(objects.texts()).difference(shown).union(texts))
-    orders = {address: order for order, address in enumerate(objects.addresses) if address in texts}
     box_of = boxes_on(page.raw)
     others = [box for place, word in enumerate(words) if place not in suspects and (box := box_of(word))]
     unseen: set[int] = set()

@@ -33,8 +33,10 @@ class _Number(str):
 
 _DECODER = json.JSONDecoder(object_pairs_hook=Object, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
 _NOT_SPACE = re.compile(r"\S")
-_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)  # or a string, which stays
-_LAST_COMMA = re.compile(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])')
+# What settings files add to JSON; a string comes first, so that what looks like it within one stays.
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])", re.DOTALL)
 _TOO_DEEP = "it is nested too deeply"
 
 
@@ -78,9 +80,8 @@ def _read(text: str) -> list[tuple[int | None, Any]] | str:
         return _TOO_DEEP
     except ValueError as error:
         first = error
-    bare = _COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else "\n" * found[0].count("\n"), text)
     try:
-        return _decode(_LAST_COMMA.sub(lambda found: found[0] if found[0].startswith('"') else "", bare))
+        return _decode(_without(_LAST_COMMA, _without(_COMMENT, text)))
     except RecursionError:
         return _TOO_DEEP
     except ValueError:
@@ -90,13 +91,21 @@ def _read(text: str) -> list[tuple[int | None, Any]] | str:
         return f"{fault} in line {first.lineno}"
 
 
+def _without(pattern: re.Pattern[str], text: str) -> str:
+    """A text without what a pattern finds besides strings; the lines keep their numbers."""
+    return pattern.sub(lambda found: found[0] if found[0].startswith('"') else "\n" * found[0].count("\n"), text)
+
+
 def write_value(builder: TextBuilder, value: Any, *, row: int | None, name: str) -> None:
     """Write a value: texts, numbers, lists, and objects; raises DocumentError if it is nested too deeply."""
     _write(builder, value, path="", label="", row=row, depth=0, name=name)
 
 
 def _decode(text: str) -> list[tuple[int | None, Any]]:
-    """Raises ValueError and RecursionError."""
+    """The value of a text, or several objects and lists one after the other, each with its line.
+
+    Raises ValueError and RecursionError.
+    """
     values: list[tuple[int | None, Any]] = []
     line, done, at = 1, 0, _after_space(text, 0)
     while True:

@@ -19,7 +19,7 @@ from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.equations import write_math
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
-from rag_service.readers.common.xml import Element, local_name
+from rag_service.readers.common.xml import Element, local_name, whole_number
 from rag_service.readers.web.html_hidden import drop_hidden
 from rag_service.readers.web.html_numbering import NUMBER, settle_numbers
 
@@ -347,5 +347,4 @@ def _is_bold(cell: Element) -> bool:
 
 
 def _span(cell: Element, attribute: str) -> int:
-    value = cell.get(attribute) or ""
-    return min(max(int(value), 1), _MAX_SPAN) if value.isdecimal() and len(value) < 6 else 1
+    return min(max(whole_number(cell.get(attribute), usual=1, digits=5), 1), _MAX_SPAN)

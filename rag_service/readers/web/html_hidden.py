@@ -48,17 +48,18 @@ def drop_hidden(root: Element, style: str = "") -> list[Element]:
     rules = _by_name(islice(_rules("\n".join([style, *map(_sheet, root.iter("style"))])), _MAX_RULES))
     gone: list[Element] = []
     silent: list[Element] = []  # invisible, but in its place
-    shown = {root: True}  # visibility, which elements inherit
+    shown: dict[Element, bool] = {}  # visibility, which elements inherit
     walk = etree.iterwalk(root, events=("start",))
     for _, element in walk:
-        above = element.getparent()
-        inherited = shown.get(above, True) if above is not None else True
         look = _look(element, rules)
         if element is not root and (look["display"] == "none" or _is_apart(element)):
             gone.append(element)
             walk.skip_subtree()
             continue
-        shown[element] = look["visibility"] not in ("hidden", "collapse") if look["visibility"] else inherited
+        is_inherited = not look["visibility"]
+        shown[element] = (
+            shown.get(element.getparent(), True) if is_inherited else look["visibility"] not in ("hidden", "collapse")
+        )
         if not shown[element]:
             silent.append(element)
     told = [parent for parent, words in [*map(_words, gone), *map(_own_words, silent)] if words]
@@ -69,11 +70,7 @@ def drop_hidden(root: Element, style: str = "") -> list[Element]:
             child.tail = None
     for element in gone:
         element.drop_tree()
-    return [parent for parent in told if not any(local_name(one) in _NOT_CONTENT for one in _and_above(parent))]
-
-
-def _and_above(element: Element) -> list[Element]:
-    return [element, *element.iterancestors()]
+    return [one for one in told if _NOT_CONTENT.isdisjoint(map(local_name, (one, *one.iterancestors())))]
 
 
 def _words(element: Element) -> tuple[Element, bool]:

@@ -21,7 +21,7 @@ from rag_service.readers.common.equations import write_math
 from rag_service.readers.common.list_numbers import NumberFormat, write_number
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
-from rag_service.readers.common.xml import Element, local_name, parse_xml
+from rag_service.readers.common.xml import Element, local_name, parse_xml, whole_number
 from rag_service.readers.web.html import read_page, read_rows, write_page
 
 MEDIA_TYPE = "application/xml"
@@ -105,8 +105,7 @@ def _settle_table(group: Element) -> None:
     for entry in list(group.iter("entry")):
         first, last = columns.get(entry.get("namest")), columns.get(entry.get("nameend"))
         width = last - first + 1 if first is not None and last is not None and last > first else 1
-        more = entry.get("morerows") or ""
-        height = int(more) + 1 if more.isdecimal() and len(more) < 4 else 1
+        height = whole_number(entry.get("morerows"), usual=0, digits=3) + 1
         entry.tag = "td"
         entry.attrib.clear()
         spans = {"colspan": width, "rowspan": height}
@@ -153,8 +152,7 @@ def _settle_lists(root: Element) -> None:
         format = _FORMATS.get(found.get("list-type") or found.get("numeration") or "")
         if found.tag in _NUMBERED:
             format = format or NumberFormat.DECIMAL
-        start = found.get("startingnumber") or found.get("start") or ""
-        number = int(start) - 1 if start.isdecimal() and len(start) < 7 else 0
+        number = whole_number(found.get("startingnumber") or found.get("start"), usual=1, digits=6) - 1
         if found.get("continuation") == "continues" or found.get("continued-from"):
             number = ends.get(found.get("continued-from"), 0)
         for item in items:

@@ -39,7 +39,7 @@ class Conversation:
     agent_id: UUID | None  # that it began with; None: all documents, or the agent is gone
     title: str
     pinned: bool  # stands before the others in the list
-    shared: bool  # others may read it whose rights suffice
+    shared: bool  # users who may read all corpora of its answers may read it
     owner: str | None  # name of the user who shares it; None: it is the identity's own
     created_at: datetime
     updated_at: datetime
@@ -75,8 +75,8 @@ _ASKED = """(
     WHERE answer.conversation_id = %(conversation)s AND answer.answer_id = %(answer)s
         AND question.role = 'user' AND question.position < answer.position)"""
 
-_PERSONAL = "An answer rests on a personal corpus or on a file added to a question, which nobody else may read."
-_UNKNOWN = "It is not known which corpora an answer rests on: a document that it used has been deleted, or its record."
+_PERSONAL = "An answer rests on a personal corpus, or on a file added to a question, which nobody else may read."
+_UNKNOWN = "It is not known which corpora an answer rests on: its record, or a document that it used, has been deleted."
 
 
 async def create_project(connection: Connection, identity: Identity, *, name: str) -> Project:
@@ -149,12 +149,12 @@ async def read_conversation(connection: Connection, conversation_id: UUID, *, or
 
 
 async def _see_shared(connection: Connection, which: str) -> None:
-    """Until the transaction ends, see the shared conversation of an id with its messages, or "all" without them."""
+    """Until the transaction ends, see shared conversations of others: one by its id, with its messages, or "all"."""
     await connection.execute("SELECT set_config('rag.shared', %s, true)", [which])
 
 
 async def share_conversation(connection: Connection, conversation_id: UUID) -> Conversation:
-    """Let others read a conversation who may read all corpora that its answers rest on, now and from now on.
+    """Let users who may read all corpora that a conversation's answers rest on read it, with what is added later.
 
     Raises NotFoundError like `read_conversation`, ConflictError if nobody else could read it.
     """
@@ -170,12 +170,15 @@ async def share_conversation(connection: Connection, conversation_id: UUID) -> C
 
 
 async def unshare_conversation(connection: Connection, conversation_id: UUID) -> None:
-    """End what `share_conversation` began. Raises like `read_conversation`."""
+    """Let nobody but the owner read a conversation. Raises like `read_conversation`."""
     await _CONVERSATIONS.update(connection, "shared_at = NULL WHERE id = %s", [conversation_id])
 
 
 async def lock_conversation(connection: Connection, conversation_id: UUID) -> Conversation:
-    """The same, for this transaction alone: question and answer stand together, and one of two replaces a third."""
+    """Read a conversation of one's own and lock it until the transaction ends. Raises like `read_conversation`.
+
+    A question and its answer then stay together, and of two answers that replace the same one, one finds it gone.
+    """
     return await _CONVERSATIONS.get(connection, "WHERE id = %s FOR UPDATE", [conversation_id])
 
 

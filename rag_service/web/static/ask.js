@@ -88,10 +88,11 @@ export class Asking {
   }
 
   _save() {
+    // What others share is fetched anew each time: the sharing may have ended.
     if (this._owner === null) {
       saveTurns(this._turns.filter((one) => one.final || one.text));
       saveConversation(this._current);
-    } // what others share is fetched anew: it may have ended
+    }
     this._showWelcome();
   }
 

@@ -52,7 +52,9 @@ def assert_answers(service: Service) -> None:
 
 
 def test_a_database_is_brought_up_to_date_with_all_that_it_holds(restored: EmbeddedServer, tmp_path: Path) -> None:
-    asyncio.run(migrate(restored.owner_conninfo, restored.service_conninfo, dimension=384))
+    assert [
+        asyncio.run(migrate(restored.owner_conninfo, restored.service_conninfo, dimension=384)) for _ in range(2)
+    ] == [True, False]
     with open_service(database_url=restored.service_conninfo, data_dir=tmp_path, **QUOTING) as service:
         assert_answers(service)
     with psycopg.connect(restored.owner_conninfo) as connection:

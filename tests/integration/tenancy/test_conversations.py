@@ -199,10 +199,10 @@ async def test_a_kept_answer_says_which_of_its_documents_have_changed_or_gone_si
         async with street.house.database.transaction(world.owner) as connection:
             await connection.execute("UPDATE documents SET content_hash = 'another' WHERE id = %s", [cited])
         *changes, export = await told()
-        assert changes == [{}, {cited: "changed"}] and "The document has changed since." in export
+        assert changes == [{}, {cited: "changed"}] and "The document has since changed." in export
         assert (await client.delete(f"/api/v1/documents/{cited}")).status_code == 204
         *changes, export = await told()
-        assert changes == [{}, {cited: "gone"}] and "The document has been deleted since" in export
+        assert changes == [{}, {cited: "gone"}] and "The document has since been deleted" in export
 
 
 async def test_a_conversation_that_is_deleted_meanwhile_does_not_cost_the_answer(

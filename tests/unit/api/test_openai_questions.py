@@ -60,7 +60,7 @@ def test_without_a_model_a_title_is_made_of_the_first_words() -> None:
 
 
 def test_a_message_of_tags_takes_no_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     question_in("\n".join(f"<t{number}>" for number in range(100_000)), limit=4000)
     question_in("<a>\n" * 200_000, limit=4000)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

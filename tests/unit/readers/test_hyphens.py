@@ -89,10 +89,10 @@ def test_the_hyphen_of_a_line_goes_and_that_of_a_compound_stays(text: str, joine
 
 @pytest.mark.parametrize("text", ["a" * 300_000, "a-" * 150_000, "ab-\n" * 100_000, "-\n" * 100_000])
 def test_joining_takes_linear_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     text += " end-\ning"
     join_hyphenated(text, read_vocabulary([text]))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_hyphenated_word_does_not_go_on_in_a_block_that_begins_with_a_capital() -> None:

@@ -51,6 +51,7 @@ def test_quoted_value_leads_to_exactly_one_cell() -> None:
         (0.1234, "0.0%", "12.34%"),
         (3, '0 "% of sales"', "3"),
         (1e-7, "General", "0.0000001"),
+        (1e400, "00000", "inf"),
         (349.5, '#,##0.00 "€"', "349.50 €"),
         (429, "#,##0.00 €", "429 €"),
         (349.5, "_-* #,##0.00 [$€-407]_-;-* #,##0.00 [$€-407]_-", "349.50 €"),
@@ -173,6 +174,22 @@ def test_cells_in_opposite_corners_cost_nothing() -> None:
     document = parse(samples.far_corner_xlsx(), file_name="a.xlsx")
     assert document.text == "Sheet: S\nfirst\nlast\n"
     assert at(document, "last").cell == "XFD1048576"
+
+
+def test_a_page_header_that_pages_share_is_read_once_and_many_hidden_sheets_are_counted() -> None:
+    book = Workbook()
+    first = book.active
+    assert first is not None
+    first.append(["Bolt", 1])
+    first.oddHeader.center.text = first.firstHeader.center.text = "Draft of May"
+    for number in range(23):
+        sheet = book.create_sheet(f"S{number}")
+        sheet.append(["Nut", 2])
+        sheet.sheet_state = "hidden"
+    document = parse(saved(book), file_name="a.xlsx")
+    assert document.text.count("Draft of May") == 1
+    (warning,) = document.warnings
+    assert warning.endswith('sheet "S18", sheet "S19", and 3 more.')
 
 
 def test_a_text_that_many_cells_share_is_cleaned_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,12 @@ def test_items_of_a_feed_are_sections() -> None:
     assert at(document, "pubDate: 1 June").headings == ("Port news", "Berth 9")
 
 
+@pytest.mark.parametrize(("above", "shown"), [("¯", "x̄"), ("_", "x̄"), ("^", "x̂"), ("", "x")])
+def test_a_letter_has_the_accent_that_stands_above_it(above: str, shown: str) -> None:
+    source = f"<article><p>Mean <math><mover><mi>x</mi><mo>{above}</mo></mover></math></p></article>"
+    assert parse(source.encode(), file_name="a.xml").text.strip() == f"Mean {shown}"
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [

@@ -113,9 +113,9 @@ def test_a_question_without_file_names_names_none() -> None:
 def test_a_long_question_is_looked_through_once(part: str) -> None:
     def seconds(characters: int) -> float:
         question = part * (characters // len(part))
-        started = time.perf_counter()
+        started = time.process_time()
         find_file_names(question)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     assert min(seconds(50_000) for _ in range(3)) < 0.5  # it took 30 s when every beginning was tried
 
