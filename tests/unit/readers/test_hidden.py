@@ -28,6 +28,15 @@ from tests.unit.readers.corpus import messy_word as word
         (".a { display: none } :checked ~ .a { display: block }", "class='a'", True),  # and may show something
         ("", "hidden", False),
         (".a { display: none", "class='a'", True),  # cut off
+        ("div.tip { p { display: none } }", "", True),  # within another rule
+        (".a { display: none; &.open { display: block } }", "class='a open'", True),
+        (".a { color: red; .b { color: red } display: none }", "class='a'", False),
+        (":is(.x, p, .y) .z, .z:not(.x, p, .y), :where(h1, p):empty { display: none }", "", True),
+        ("[data-x='a, p, b'] { display: none }", "", True),
+        ("@media print { .x::before { content: '}' } .a { display: none } }", "class='a'", True),
+        ("/* don't */ .a { display: none } /* don't */", "class='a'", False),
+        ("html { visibility: hidden } body { display: none }", "", True),  # until its script shows it
+        ("", "hidden='until-found'", True),  # opens where a search finds it
     ],
 )
 def test_a_rule_for_tags_classes_and_ids_hides_text(style: str, mark: str, is_shown: bool) -> None:
@@ -48,6 +57,9 @@ def test_hidden_furniture_of_a_page_is_no_news() -> None:
         ("no_braces.html", b"<style>" + b"a" * 1_000_000 + b"</style><p>x"),
         ("combinators.html", b"<style>" + b" >" * 200_000 + b"{display:none}</style><p>x"),
         ("conditions.html", b"<style>" + b":a(" * 200_000 + b"{display:none}</style><p>x"),
+        ("brackets.html", b"<style>" + b"[" * 200_000 + b":" * 200_000 + b"{display:none}</style><p>x"),
+        ("quotes.html", b"<style>" + b'"\\' * 200_000 + b"{display:none}</style><p>x"),
+        ("blanks.html", b"<p style='display:none" + b" " * 200_000 + b"!x'>x"),
         (
             "repeated.ods",
             office.odf(
