@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from fpdf import FPDF
+from PIL import Image
 
 from rag_service.readers.mail.compressed_rtf import read_compressed_rtf
 from rag_service.readers.parse import parse
@@ -48,6 +50,17 @@ def test_a_rule_for_tags_classes_and_ids_hides_text(style: str, mark: str, is_sh
 def test_hidden_furniture_of_a_page_is_no_news() -> None:
     page = "<nav><p hidden>Menu</p></nav><p>Text.<span aria-hidden=true>#</span></p><script hidden>x()</script>"
     assert parse(page.encode(), file_name="a.html").warnings == ()
+
+
+def test_a_picture_of_a_page_of_some_metres_is_no_proof_that_small_letters_are_hidden() -> None:
+    file = FPDF(unit="pt", format=(14_400, 14_400))
+    file.add_page()
+    file.set_font("Helvetica", size=8)
+    file.text(100, 100, "Kept.")
+    file.image(Image.new("RGB", (2, 2), (20, 20, 60)), x=0, y=2_000, w=4_000, h=4_000)
+    file.set_text_color(255, 255, 255)
+    file.text(200, 3_000, "Seen.")
+    assert "Seen." in parse(bytes(file.output()), file_name="a.pdf").text
 
 
 @pytest.mark.parametrize(
