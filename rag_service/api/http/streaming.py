@@ -24,6 +24,7 @@ from rag_service.settings import Settings
 log = structlog.get_logger(__name__)
 
 _BUFFERED_EVENTS = 32  # how far the engine may run ahead of a slow reader
+_SLICE = 2**16  # bytes; a connection holds so many before it waits for its client
 
 _Result = TypeVar("_Result")
 
@@ -87,10 +88,15 @@ async def _with_heartbeats(
 
 
 async def _send_piece(send: Send, piece: bytes) -> None:
-    """Send a part of the body. Raises ClientGoneError if the client takes nothing for `SILENCE_SECONDS`."""
+    """Send a part of the body. Raises ClientGoneError if the client takes nothing for `SILENCE_SECONDS`.
+
+    A large one is sent in slices: a slow client takes megabytes in many minutes.
+    """
     try:
-        async with asyncio.timeout(SILENCE_SECONDS):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        for start in range(0, len(piece), _SLICE):
+            async with asyncio.timeout(SILENCE_SECONDS):
+                part = piece[start : start + _SLICE]
+                await send({"type": "http.response.body", "body": part, "more_body": True})
     except TimeoutError:
         log.info("client_takes_nothing")
         raise ClientGoneError from None
