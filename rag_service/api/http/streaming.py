@@ -1,6 +1,6 @@
 """Replies that stop when the client disconnects.
 
-Everything runs in plain asyncio tasks, each cancelled once, so that the engine's cleanup can finish;
+Everything runs in plain asyncio tasks, each cancelled once at first, so that the engine's cleanup can finish;
 Litestar's cancel scopes would cancel every `await` of the cleanup again.
 """
 
@@ -20,6 +20,7 @@ from rag_service.api.http.bodies import SILENCE_SECONDS, AnyRequest
 from rag_service.api.http.events import NDJSON, SSE, Encoder, NdjsonEncoder, SseEncoder, WireEvent, collect
 from rag_service.api.http.problems import ClientGoneError, Problem, StreamingDisabledError, problem_response, report
 from rag_service.settings import Settings
+from rag_service.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -42,18 +43,12 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, _Result]) -> _
             raise ClientGoneError
         return task.result()
     finally:
-        await _cancel(task, watcher)
+        await end_tasks(task, watcher)
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _cancel(*tasks: asyncio.Future[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _with_heartbeats(
@@ -84,7 +79,7 @@ async def _with_heartbeats(
                 return
             yield event
     finally:
-        await _cancel(task)
+        await end_tasks(task)
 
 
 async def _send_piece(send: Send, piece: bytes) -> None:

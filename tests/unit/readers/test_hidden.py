@@ -55,12 +55,14 @@ def test_hidden_furniture_of_a_page_is_no_news() -> None:
 def test_a_picture_of_a_page_of_some_metres_is_no_proof_that_small_letters_are_hidden() -> None:
     file = FPDF(unit="pt", format=(14_400, 14_400))
     file.add_page()
-    file.set_font("Helvetica", size=8)
+    file.set_font("Helvetica", size=6)
     file.text(100, 100, "Kept.")
     file.image(Image.new("RGB", (2, 2), (20, 20, 60)), x=0, y=2_000, w=4_000, h=4_000)
     file.set_text_color(255, 255, 255)
-    file.text(200, 3_000, "Seen.")
-    assert "Seen." in parse(bytes(file.output()), file_name="a.pdf").text
+    for number in range(20):
+        file.text(200, 3_000 + 9.7 * number, f"Line {number}")
+    text = parse(bytes(file.output()), file_name="a.pdf").text
+    assert text.count("Line") == 20
 
 
 @pytest.mark.parametrize(
