@@ -283,11 +283,13 @@ def _tenancy_services(settings: Settings, parts: Components, limiter: RateLimite
 def _advisor_services(settings: Settings, parts: Components, limiter: RateLimiter) -> AdvisorServices:
     async def required_data(inquiry: Inquiry, identity: Identity) -> RequiredData:
         await limiter.require_answer(identity)
-        return await parts.advisor.required_data(inquiry, identity)
+        with parts.advisor.chat.slots.admit(identity.user_id):
+            return await parts.advisor.required_data(inquiry, identity)
 
     async def generate_response(request: ResponseRequest, identity: Identity) -> AdvisorResponse:
         await limiter.require_answer(identity)
-        return await parts.advisor.generate_response(request, identity)
+        with parts.advisor.chat.slots.admit(identity.user_id):
+            return await parts.advisor.generate_response(request, identity)
 
     return AdvisorServices(settings=settings, required_data=required_data, generate_response=generate_response)
 

@@ -160,9 +160,10 @@ class AgentChat:
             outcome.context = ContextUse.NO_CONTEXT
         if not outcome.rag_used:
             plain = self._plain(request, outcome, question, agent)
-            async with aclosing(plain):
-                async for event in plain:
-                    yield event
+            with request.model.slots.admit(request.identity.user_id):
+                async with aclosing(plain):
+                    async for event in plain:
+                        yield event
 
     async def _grounded(self, request: RagQuery, outcome: ChatOutcome) -> AsyncGenerator[AnswerEvent]:
         """The engine's events; none, with `outcome.context` set, where it finds nothing or cannot search."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -106,27 +107,30 @@ class TextChecker:
             question: that the text answers; a judge that can tell says whether it does.
             language: ISO 639-1 of the text; None: it is detected.
 
-        Raises NotFoundError before the first sentence if the identity may not read a passage, or there is none.
+        Raises NotFoundError before the first sentence if the identity may not read a passage, or there is none, and
+        ModelBusyError or RateLimitedError if the chat model judges and has no place.
         """
-        hits = await self._find(passages, identity)
-        language = language or detect_language(text) or "en"
         judge = self._judge if self._judge is not None and self._judge.is_used else None
-        is_short = len(split_sentences(text, language=language)) <= AT_ONCE
-        sentences = _check_sentences(text, hits, language)
-        found: list[_Found] = []
-        answers: AnswersQuestion | None = None
-        while batch := await asyncio.to_thread(list, islice(sentences, AT_ONCE)):
-            part = _gather(text, batch)
-            if judge is not None:
-                asked = question if is_short else ""
-                part, answers = await judge_answer(judge, part, hits, question=asked, language=language)
-                batch = list(_sentences_of(part))
-            found += batch
-            yield CheckedSentences(checked=part, passages=tuple(hits))
-        checked = _gather(text, found)
-        if judge is not None and not is_short and not checked.flagged:
-            _, answers = await judge_answer(judge, checked, hits, question=question, language=language)
-        yield self._conclude(checked, hits, language, answers)
+        slots = None if judge is None else judge.slots
+        with nullcontext() if slots is None else slots.admit(identity.user_id):
+            hits = await self._find(passages, identity)
+            language = language or detect_language(text) or "en"
+            is_short = len(split_sentences(text, language=language)) <= AT_ONCE
+            sentences = _check_sentences(text, hits, language)
+            found: list[_Found] = []
+            answers: AnswersQuestion | None = None
+            while batch := await asyncio.to_thread(list, islice(sentences, AT_ONCE)):
+                part = _gather(text, batch)
+                if judge is not None:
+                    asked = question if is_short else ""
+                    part, answers = await judge_answer(judge, part, hits, question=asked, language=language)
+                    batch = list(_sentences_of(part))
+                found += batch
+                yield CheckedSentences(checked=part, passages=tuple(hits))
+            checked = _gather(text, found)
+            if judge is not None and not is_short and not checked.flagged:
+                _, answers = await judge_answer(judge, checked, hits, question=question, language=language)
+            yield self._conclude(checked, hits, language, answers)
 
     def _conclude(
         self, checked: CheckedAnswer, hits: Sequence[Hit], language: str, answers: AnswersQuestion | None

@@ -49,6 +49,7 @@ from rag_service.retrieval.postprocessors import NewerFirst, RelevanceThreshold,
 from rag_service.retrieval.query import Part, PassageRetriever, RagQuery
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import TableAnswers
+from rag_service.tasks import end_tasks
 from rag_service.unpicklable import Unpicklable
 
 log = structlog.get_logger(__name__)
@@ -208,8 +209,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
                 yield event
             await answering  # raises what went wrong
         finally:
-            answering.cancel()
-            await asyncio.wait([answering])
+            await end_tasks(answering)
 
     async def answer(self, query: RagQuery) -> Answer:
         """The complete answer."""

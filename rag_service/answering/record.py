@@ -82,6 +82,7 @@ class AnswerRecorder:
             "index": {} if index is None else self._describe(index),
             "settings": self._settings,
             "chunks": [_write_hit(hit, shown=hit.chunk.id in shown) for hit in answer.sources],
+            "files": list(map(str, query.told_files)),
             "modelError": answer.model_error,
             "answer": answer.text,
             "decision": answer.decision.value,

@@ -47,7 +47,7 @@ class MissingFile:
     """A file that a question names and that is not there for the asker."""
 
     name: str
-    near: tuple[str, ...] = ()  # names of files that are there, most similar first
+    near: tuple[NamedFile, ...] = ()  # files that are there, those with the most similar names first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +96,11 @@ class NamedFiles:
     @property
     def document_ids(self) -> tuple[UUID, ...]:
         return tuple(file.id for file in self.found)
+
+    @property
+    def told(self) -> tuple[UUID, ...]:
+        """Documents whose names an answer may tell, also where it cites none of them."""
+        return (*self.document_ids, *(file.id for missing in self.missing for file in missing.near))
 
 
 async def find_named_files(
@@ -172,12 +177,14 @@ async def _compare_names(
         if same := by_fold.get(_fold_name(name)):
             return same
     near: dict[str, float] = {}
+    files: dict[str, NamedFile] = {}
     for name in called[-4:]:
         for key in difflib.get_close_matches(_fold_name(name), by_fold, _NEAR, _NEAR_RATIO):
             ratio = difflib.SequenceMatcher(None, _fold_name(name), key).ratio()
             for file in by_fold[key]:
                 near[file.name] = max(ratio, near.get(file.name, 0.0))
-    best = sorted(near, key=lambda name: (-near[name], name))[:_NEAR]
+                files.setdefault(file.name, file)
+    best = [files[name] for name in sorted(near, key=lambda name: (-near[name], name))[:_NEAR]]
     return MissingFile(name=_without_lead(called), near=tuple(best))
 
 

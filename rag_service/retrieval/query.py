@@ -146,6 +146,13 @@ class RagQuery(QueryBundle):
             raise RuntimeError("This query has not been retrieved yet.")
         return self.retrieval
 
+    @property
+    def told_files(self) -> tuple[UUID, ...]:
+        """Documents whose names the answer may tell, also where it cites none of them."""
+        files = None if self.retrieval is None else self.retrieval.files
+        own = () if files is None else files.told
+        return tuple(dict.fromkeys([*own, *(told for part in self.parts for told in part.query.told_files)]))
+
     def keep(self, retrieval: Retrieval) -> list[NodeWithScore]:
         """Store what was found; its passages as nodes, best first.
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, suppress
+from types import SimpleNamespace
 
 import pytest
 
+from rag_service.answering.engine import CitedQueryEngine
+from rag_service.domain import LOCAL_ADMIN
+from rag_service.retrieval.query import RagQuery
 from rag_service.tasks import end_tasks, run_together
 
 
@@ -49,3 +53,25 @@ async def test_what_runs_together_ends_together(monkeypatch: pytest.MonkeyPatch)
     async with asyncio.timeout(5):
         await end_tasks(together)
     assert together.done()
+
+
+async def test_an_answer_that_loses_its_cancellation_ends_when_its_client_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(end_tasks.__kwdefaults__, "patience", 0.01)
+    query, ended = RagQuery("When?", identity=LOCAL_ADMIN), asyncio.Event()
+
+    async def answer(query: RagQuery) -> None:
+        try:
+            with suppress(asyncio.CancelledError):
+                await query.emit("first")
+                await asyncio.sleep(60)
+            while True:  # goes on, although nobody reads
+                await query.emit("more")
+        finally:
+            ended.set()
+
+    events = CitedQueryEngine.stream(SimpleNamespace(aquery=answer), query)  # type: ignore[arg-type]
+    async with asyncio.timeout(5), aclosing(events):
+        await anext(events)
+    assert ended.is_set()

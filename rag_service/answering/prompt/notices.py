@@ -57,7 +57,7 @@ def tell_files(retrieval: Retrieval, sources: Sequence[Hit], prompts: Prompts) -
     silent = [file.name for file in files.found if file.id not in answering] if several else []
     missing = [file for file in files.missing if not mentioning(file, sources)]
     warnings = [tell("no_such_file", [file.name for file in missing])]
-    warnings.append(tell("similar_files", [name for file in missing for name in file.near]))
+    warnings.append(tell("similar_files", [near.name for file in missing for near in file.near]))
     warnings.append(tell("nothing_in_files", silent))
     return tell("searched_files", [file.name for file in files.found] if several else []), " ".join(
         filter(None, warnings)

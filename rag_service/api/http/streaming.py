@@ -1,6 +1,6 @@
 """Replies that stop when the client disconnects.
 
-Everything runs in plain asyncio tasks, each cancelled once, so that the engine's cleanup can finish;
+Everything runs in plain asyncio tasks, each cancelled once at first, so that the engine's cleanup can finish;
 Litestar's cancel scopes would cancel every `await` of the cleanup again.
 """
 
@@ -20,10 +20,12 @@ from rag_service.api.http.bodies import SILENCE_SECONDS, AnyRequest
 from rag_service.api.http.events import NDJSON, SSE, Encoder, NdjsonEncoder, SseEncoder, WireEvent, collect
 from rag_service.api.http.problems import ClientGoneError, Problem, StreamingDisabledError, problem_response, report
 from rag_service.settings import Settings
+from rag_service.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
 _BUFFERED_EVENTS = 32  # how far the engine may run ahead of a slow reader
+_SLICE = 2**16  # bytes; a connection holds so many before it waits for its client
 
 _Result = TypeVar("_Result")
 
@@ -41,18 +43,12 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, _Result]) -> _
             raise ClientGoneError
         return task.result()
     finally:
-        await _cancel(task, watcher)
+        await end_tasks(task, watcher)
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _cancel(*tasks: asyncio.Future[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _with_heartbeats(
@@ -83,14 +79,19 @@ async def _with_heartbeats(
                 return
             yield event
     finally:
-        await _cancel(task)
+        await end_tasks(task)
 
 
 async def _send_piece(send: Send, piece: bytes) -> None:
-    """Send a part of the body. Raises ClientGoneError if the client takes nothing for `SILENCE_SECONDS`."""
+    """Send a part of the body. Raises ClientGoneError if the client takes nothing for `SILENCE_SECONDS`.
+
+    A large one is sent in slices: a slow client takes megabytes in many minutes.
+    """
     try:
-        async with asyncio.timeout(SILENCE_SECONDS):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        for start in range(0, len(piece), _SLICE):
+            async with asyncio.timeout(SILENCE_SECONDS):
+                part = piece[start : start + _SLICE]
+                await send({"type": "http.response.body", "body": part, "more_body": True})
     except TimeoutError:
         log.info("client_takes_nothing")
         raise ClientGoneError from None

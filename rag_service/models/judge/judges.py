@@ -26,6 +26,7 @@ from rag_service.models.judge.llm import LLMJudge, WritePrompt
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.plugins import build, parse_options, require_extra
 from rag_service.models.servers.clients import read_digest
+from rag_service.models.servers.resilience import Slots
 from rag_service.observability.tracing import span
 from rag_service.settings import Settings
 from rag_service.store.judge_examinations import Examination
@@ -63,6 +64,7 @@ class WatchedJudge:
             read_weights: asks for the digest of the model's weights; None: nobody can tell it.
         """
         self.name = str(getattr(judge, "name", None) or type(judge).__name__)
+        self.slots: Slots | None = getattr(judge, "slots", None)  # of the chat model, if that judges
         self.examination: Examination | None = None  # None: not examined yet
         self._judge = judge
         self._seconds = seconds

@@ -19,6 +19,7 @@ from rag_service.errors import ModelOutputError
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict, extract
 from rag_service.models.llm.call import numbered_schema
 from rag_service.models.llm.model import ChatModel
+from rag_service.models.servers.resilience import Slots
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +50,11 @@ class LLMJudge:
         self.revision = revision
         self._chat = chat
         self._write_prompt = write_prompt
+
+    @property
+    def slots(self) -> Slots:
+        """Those of the chat model."""
+        return self._chat.slots
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
         """Verdicts with quotes, in the order of the claims. Raises ModelError if the model cannot be used."""

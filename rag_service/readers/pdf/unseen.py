@@ -29,6 +29,7 @@ _MAX_FILLS = 2_000  # a drawing has more; the last ones lie on top
 _MIN_SIDE = 3.0  # points: a smaller fill is a line
 _SCAN = 0.5  # of the page: a larger picture may be a scan
 _MAX_PIXELS = 4_000_000
+_MIN_PIXELS = 2  # lower letters leave hardly a trace in a picture
 _OPAQUE = 255
 _WHITE = (255, 255, 255)
 _Colour = tuple[int, int, int]
@@ -199,14 +200,14 @@ def _without_trace(
     width, height = page.get_size()
     if min(width, height) < 1:
         return set()
-    texts = {address: text for address, text in shown.items() if address in suspects.values()}
+    texts = {address: shown[address] for address in set(suspects.values())}
     before, after = _render_with_and_without(page, set(objects.texts()).difference(shown).union(texts))
     box_of = boxes_on(page.raw)
     others = [box for place, word in enumerate(words) if place not in suspects and (box := box_of(word))]
     unseen: set[int] = set()
     for place, address in suspects.items():
         box = box_of(words[place])
-        if box is None or before.differs_from(after, box):
+        if box is None or before.is_coarse(words[place].height, height) or before.differs_from(after, box):
             continue
         covers = [fill for fill in over.get(place, ()) if fill.is_image and fill.order > orders.get(address, 0)]
         may_be_shown = all(_area(fill.box) > _SCAN * width * height for fill in covers)
@@ -259,6 +260,10 @@ class _Picture(NamedTuple):
         first, last = max(int(left + edge), 0), min(math.ceil(right - edge), self.width)
         for row in range(max(int(top + edge), 0), min(math.ceil(bottom - edge), self.height)):
             yield slice(row * self.stride + 4 * first, row * self.stride + 4 * last)
+
+    def is_coarse(self, size: float, height: float) -> bool:
+        """Whether it shows nothing of letters of a size, because the page is some metres high and drawn smaller."""
+        return self.height < height and size * self.height < _MIN_PIXELS * height
 
     def differs_from(self, other: _Picture, box: PageBox) -> bool:
         """Whether anything in a box looks different."""

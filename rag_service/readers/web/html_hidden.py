@@ -1,7 +1,8 @@
 """What a page hides: by attributes, and by the rules of its style sheets for tags, classes and ids.
 
 Only `display` and `visibility` count, and of `@media` what holds on every screen. Rules that look at more than the
-element itself (`.menu:hover .sub`) hide nothing, and what such a rule may show is kept.
+element itself (`.menu:hover .sub`, or one within another) hide nothing, and what such a rule may show is kept. A page
+that hides all of itself is shown by its script.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from lxml import etree
 from rag_service.readers.common.xml import Element, local_name
 
 _MAX_RULES = 500  # about these two properties; each costs time for every element
-_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_COMMENT_OR_QUOTED = re.compile(r"""/\*.*?(?:\*/|\Z)|<!--|-->|(["'])(?:(?!\1)[^\\\n]|\\.)*+\1?""", re.DOTALL)
 _END = re.compile(r"([{};])")
+_BRACKET = re.compile(r"([()\[\]])")
 _SCREEN = re.compile(r"@media\s+(?:only\s+)?(?:all|screen)|@layer\b.*", re.IGNORECASE | re.DOTALL)
-_DECLARATION = re.compile(
-    r"(?:^|;)\s*(display|visibility)\s*:\s*([a-z-]+)[^;!]*(!\s*important)?\s*(?=;|$)", re.IGNORECASE
-)
 _SIMPLE = re.compile(r"(?:\*|[a-z][\w-]*)?(?:[.#][\w-]+)*", re.IGNORECASE)
 _LAST = re.compile(r"(?:.*[\s>+~])?([^\s>+~]+)", re.DOTALL)  # the part of a selector that names the element
-_CONDITION = re.compile(r":+[\w-]+(?:\([^()]*\))?|\[[^\]]*\]")
+_CONDITION = re.compile(r"::?[\w-]+")
 _NAME = re.compile(r"([.#]?)([\w-]+|\*)")
 _NOT_CONTENT = frozenset({"script", "style", "noscript", "template", "nav", "aside", "footer", "head", "title"})
+
+_FRAME = frozenset({"html", "body"})
 
 _PLAIN = {"display": "", "visibility": ""}
 _Rank = tuple[bool, bool, int, int]  # is important, is the element's own, specificity, place: the highest holds
@@ -51,6 +52,8 @@ def drop_hidden(root: Element, style: str = "") -> list[Element]:
     shown: dict[Element, bool] = {}  # visibility, which elements inherit
     walk = etree.iterwalk(root, events=("start",))
     for _, element in walk:
+        if local_name(element) in _FRAME:
+            continue
         look = _look(element, rules)
         if element is not root and (look["display"] == "none" or _is_apart(element)):
             gone.append(element)
@@ -93,10 +96,11 @@ def _look(element: Element, rules: Mapping[str, list[_Rule]]) -> Mapping[str, st
     if not rules and not element.attrib and element.tag != "dialog":
         return _PLAIN
     best: dict[str, tuple[_Rank, str]] = {}
-    hidden = element.get("hidden") is not None or (element.tag == "dialog" and element.get("open") is None)
+    hidden = (element.get("hidden") or "").lower() != "until-found" and element.get("hidden") is not None
+    hidden = hidden or (element.tag == "dialog" and element.get("open") is None)
     found = [("display", "none", (False, False, -1, 0))] if hidden else []
-    for name, value, important in _DECLARATION.findall(element.get("style") or ""):
-        found.append((name.lower(), value.lower(), (bool(important), True, 0, 0)))
+    for name, value, important in _declarations(_settle(element.get("style") or "")):
+        found.append((name, value, (important, True, 0, 0)))
     names = {local_name(element), "*", *(f".{word}" for word in (element.get("class") or "").split())}
     names |= {f"#{element.get('id')}"} if element.get("id") else set()
     may_show: set[str] = set()
@@ -124,42 +128,83 @@ def _by_name(rules: Iterator[_Rule]) -> dict[str, list[_Rule]]:
 
 
 def _rules(sheet: str) -> Iterator[_Rule]:
-    for place, (selectors, body) in enumerate(_blocks(_COMMENT.sub("", sheet))):
-        for name, value, important in _DECLARATION.findall(body):
-            for selector in selectors.split(","):
+    for place, (selectors, body, is_nested) in enumerate(_blocks(_settle(sheet))):
+        for name, value, important in _declarations(body):
+            for selector in _without_brackets(selectors).split(","):
                 selector = selector.strip()
                 last = _LAST.fullmatch(selector)
                 if last is None:
                     continue
                 bare = _CONDITION.sub("", last[1])
-                if not _SIMPLE.fullmatch(bare):
+                if is_nested:  # what it stands in is one more condition
+                    bare = bare.removeprefix("&")
+                if not _SIMPLE.fullmatch(bare) or (is_nested and not bare):
                     continue
                 parts = _NAME.findall(bare)
                 names = frozenset(f"{mark}{word}" if mark else word.lower() for mark, word in parts)
                 weight = sum({"#": 10_000, ".": 100}.get(mark, int(word != "*")) for mark, word in parts)
-                rank = (bool(important), False, weight, place)
-                yield _Rule(names, name.lower(), value.lower(), rank, bare == selector)
+                rank = (important, False, weight, place)
+                yield _Rule(names, name, value, rank, bare == selector and not is_nested)
 
 
-def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
-    """(selectors, declarations) of the rules that hold on every screen."""
-    opened: list[bool] = []  # whether the at-rules around hold
-    head, body = "", ""
+def _settle(sheet: str) -> str:
+    """Without comments, and without what quotes say: a brace in them is none."""
+    return _COMMENT_OR_QUOTED.sub(r"\1\1", sheet)
+
+
+def _declarations(body: str) -> Iterator[tuple[str, str, bool]]:
+    """(property, value, is important) of those that count."""
+    for declaration in body.split(";"):
+        name, _, words = declaration.partition(":")
+        name = name.strip().lower()
+        if name in _PLAIN:
+            value, mark, more = words.partition("!")
+            important = more.strip().lower() == "important"
+            if value.strip() and important == bool(mark):
+                yield name, value.split()[0].lower(), important
+
+
+def _without_brackets(selectors: str) -> str:
+    """Selectors with a mark in place of conditions in brackets, which may hold commas; empty if they do not match."""
+    depth, kept = 0, list[str]()
+    for part in _BRACKET.split(selectors):
+        if part in ("(", "["):
+            kept.append(":in" if part == "[" and not depth else "")
+            depth += 1
+        elif part in (")", "]"):
+            depth -= 1
+        elif depth == 0:
+            kept.append(part)
+    return "" if depth else "".join(kept)
+
+
+class _Block(NamedTuple):
+    """What is between two braces."""
+
+    selectors: str  # empty: an at-rule that is in no rule
+    holds: bool  # on every screen
+    is_nested: bool  # in another rule
+    declared: list[str]
+
+
+def _blocks(sheet: str) -> Iterator[tuple[str, str, bool]]:
+    """(selectors, declarations, is within another one) of the rules that hold on every screen."""
+    around = [_Block("", True, False, [])]
     pieces = _END.split(sheet)
     for words, end in zip(map(str.strip, pieces[::2]), pieces[1::2], strict=False):
+        block = around[-1]
         if end == "{":
             if words.startswith("@"):
-                opened.append(bool(_SCREEN.fullmatch(words)))
+                holds = block.holds and bool(_SCREEN.fullmatch(words))
+                around.append(_Block(block.selectors, holds, block.is_nested, []))
             else:
-                head, body = words, ""
-        elif end == ";":
-            body += f"{words};"  # outside of a rule it is an @import, and forgotten at the next one
-        elif head:
-            if all(opened):
-                yield head, body + words
-            head, body = "", ""
-        elif opened:
-            opened.pop()
+                around.append(_Block(words, block.holds, bool(block.selectors), []))
+            continue
+        block.declared.append(words)
+        if end == "}" and len(around) > 1:
+            around.pop()
+            if block.selectors and block.holds:
+                yield block.selectors, ";".join(block.declared), block.is_nested
 
 
 def _sheet(style: Element) -> str:

@@ -5,18 +5,20 @@ ALTER TABLE rag.conversations ADD COLUMN shared_at timestamptz; -- NULL: the own
 CREATE INDEX conversations_shared ON rag.conversations (updated_at DESC) WHERE shared_at IS NOT NULL;
 ALTER TABLE rag.messages ADD COLUMN corpora uuid[]; -- that it rests on; NULL: not known, and nobody but the owner reads it
 
--- The corpora to which a question was limited, and those of all documents whose passages the answer could use. NULL where
--- its record or one of the documents is gone.
+-- The corpora to which a question was limited, and those of all documents whose passages or names the answer could use.
+-- NULL where its record or one of the documents is gone.
 CREATE FUNCTION rag.find_corpora(message rag.messages) RETURNS uuid[] LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path = rag, pg_temp AS $$
     WITH asked AS (
-        SELECT a.record #> '{request,filters}' AS filters FROM rag.answers a
+        SELECT a.record #> '{request,filters}' AS filters, a.record -> 'files' AS files, a.record -> 'reasons' AS reasons
+        FROM rag.answers a
         WHERE a.id = message.answer_id AND a.user_id = message.user_id
     ), used AS (
         SELECT CASE WHEN path #>> '{}' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN (path #>> '{}')::uuid END AS document_id
         FROM jsonb_path_query(jsonb_build_array(message.citations, message.details), 'strict $.**.documentId') path
         WHERE path <> 'null' -- a citation that nothing supports names no document
         UNION SELECT id::uuid FROM asked, jsonb_array_elements_text(filters -> 'documentIds') id
+        UNION SELECT id::uuid FROM asked, jsonb_array_elements_text(files) id
     ), corpora AS (
         SELECT d.corpus_id FROM used LEFT JOIN rag.documents d ON d.id = used.document_id
         UNION SELECT id::uuid FROM asked, jsonb_array_elements_text(filters -> 'corpusIds') id
@@ -24,6 +26,8 @@ CREATE FUNCTION rag.find_corpora(message rag.messages) RETURNS uuid[] LANGUAGE s
     SELECT CASE
         WHEN message.role = 'user' THEN '{}'
         WHEN NOT EXISTS (SELECT FROM asked WHERE filters IS NOT NULL) THEN NULL
+        -- Records of before do not name the files with similar names that an answer told.
+        WHEN EXISTS (SELECT FROM asked WHERE files IS NULL AND reasons ?| '{file_unknown,nothing_found}') THEN NULL
         WHEN EXISTS (SELECT FROM corpora WHERE corpus_id IS NULL) THEN NULL
         ELSE ARRAY(SELECT corpus_id FROM corpora) END $$;
 

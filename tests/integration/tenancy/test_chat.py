@@ -183,6 +183,23 @@ async def test_without_relevant_passages_the_chat_goes_on_and_says_so(scene: Sce
     assert body["decision"] == "uncertain"
 
 
+async def test_an_answer_without_passages_holds_a_place_like_others(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.chat.answers.append("Hello!")
+    said, held = scene.chat.stream, list[bool]()
+
+    def stream(messages: Sequence[ChatMessage], **options: Any) -> AsyncGenerator[ChatDelta]:
+        held.append(not scene.chat.slots.is_idle)
+        return said(messages, **options)
+
+    monkeypatch.setattr(scene.chat, "stream", stream)
+    async with scene.client() as client:
+        body = (await scene.say(client, "Bonjour, zyx?", similarityThreshold=1.0)).json()
+    assert (body["contextUse"], held) == ("no_context", [True])
+    assert scene.chat.slots.is_idle
+
+
 async def test_what_a_model_invents_without_passages_is_flagged(scene: Scene) -> None:
     scene.chat.answers.append("A zyx weighs 40 kilograms on average [C1]. Vets measured it in 2019.")
     async with scene.client() as client:

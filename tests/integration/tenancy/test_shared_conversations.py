@@ -198,6 +198,17 @@ async def test_what_rests_on_a_personal_corpus_is_not_shared_and_read_by_nobody_
         assert not found["shared"]
 
 
+async def test_a_file_whose_name_an_answer_tells_counts_although_it_is_not_cited(street: Street) -> None:
+    team = await make_team(street)
+    personal = await street.house.corpus(team.owner, f"{CANARY} files")
+    await street.house.index(team.owner, personal, text_file(f"{CANARY}-2026.txt", TEXT))
+    asked = CANARY[:-1]
+    async with acting(street, team.keys["owner"]) as client:
+        answer = await ask(client, f"What is in {asked}-2026.txt?", conversationId=team.conversation)
+    assert f"{CANARY}-2026.txt" in answer["answer"] and not answer["citations"], "a name that is similar"
+    assert await readers(street, team) == {"owner"}
+
+
 async def test_an_answer_whose_corpora_are_not_known_is_read_by_its_owner_alone(street: Street) -> None:
     team = await make_team(street)
     with street.house.owner() as owner:

@@ -16,10 +16,11 @@ from rag_service.api.http.check import check_text as reply_to
 from rag_service.api.http.problems import InvalidRequestError
 from rag_service.api.http.schemas import CheckBody, CheckedPassage, CheckRequest, SentenceData
 from rag_service.domain import LOCAL_ADMIN, AnswersQuestion, CitationStatus, Hit
-from rag_service.errors import NotFoundError
+from rag_service.errors import NotFoundError, RateLimitedError
 from rag_service.evaluation.claims import _hit, check_claims, read_claims
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict
 from rag_service.models.judge.judges import WatchedJudge
+from rag_service.models.servers.resilience import Slots
 from rag_service.store.judge_examinations import Examination
 
 PARKING = "Parking costs 75 euros a year. Permits are sold at the town hall."
@@ -97,6 +98,8 @@ async def test_a_stream_tells_each_sentence_once_and_ends_with_the_plain_reply()
 
 
 class Yes:
+    slots: Slots | None = None
+
     """A judge that says yes to every sentence, and of every text that it answers in part."""
 
     def __init__(self) -> None:
@@ -129,6 +132,16 @@ async def test_a_long_text_is_judged_some_sentences_at_a_time_and_asked_about_on
     last = [part async for part in parts][-1]
     assert isinstance(last, CheckedText)
     assert (yes.asked, [reason.code for reason in last.reasons]) == (calls, ["judged_partial"])
+
+
+async def test_a_check_by_the_chat_model_takes_one_of_the_places_that_a_user_may_have() -> None:
+    yes = Yes()
+    yes.slots = Slots(limit=1, queue=1, patience=1, shared=True)
+    judge = WatchedJudge(yes, seconds=5)
+    judge.examination = EXAMINED
+    parts = TextChecker(load_prompts(None), judge, None).check(POOL, [GivenPassage(text=POOL)], LOCAL_ADMIN)
+    with yes.slots.admit(LOCAL_ADMIN.user_id), pytest.raises(RateLimitedError):
+        await anext(parts)
 
 
 async def test_what_a_passage_orders_proves_nothing() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from fpdf import FPDF
+from PIL import Image
 
 from rag_service.readers.mail.compressed_rtf import read_compressed_rtf
 from rag_service.readers.parse import parse
@@ -28,6 +30,15 @@ from tests.unit.readers.corpus import messy_word as word
         (".a { display: none } :checked ~ .a { display: block }", "class='a'", True),  # and may show something
         ("", "hidden", False),
         (".a { display: none", "class='a'", True),  # cut off
+        ("div.tip { p { display: none } }", "", True),  # within another rule
+        (".a { display: none; &.open { display: block } }", "class='a open'", True),
+        (".a { color: red; .b { color: red } display: none }", "class='a'", False),
+        (":is(.x, p, .y) .z, .z:not(.x, p, .y), :where(h1, p):empty { display: none }", "", True),
+        ("[data-x='a, p, b'] { display: none }", "", True),
+        ("@media print { .x::before { content: '}' } .a { display: none } }", "class='a'", True),
+        ("/* don't */ .a { display: none } /* don't */", "class='a'", False),
+        ("html { visibility: hidden } body { display: none }", "", True),  # until its script shows it
+        ("", "hidden='until-found'", True),  # opens where a search finds it
     ],
 )
 def test_a_rule_for_tags_classes_and_ids_hides_text(style: str, mark: str, is_shown: bool) -> None:
@@ -41,6 +52,19 @@ def test_hidden_furniture_of_a_page_is_no_news() -> None:
     assert parse(page.encode(), file_name="a.html").warnings == ()
 
 
+def test_a_picture_of_a_page_of_some_metres_is_no_proof_that_small_letters_are_hidden() -> None:
+    file = FPDF(unit="pt", format=(14_400, 14_400))
+    file.add_page()
+    file.set_font("Helvetica", size=6)
+    file.text(100, 100, "Kept.")
+    file.image(Image.new("RGB", (2, 2), (20, 20, 60)), x=0, y=2_000, w=4_000, h=4_000)
+    file.set_text_color(255, 255, 255)
+    for number in range(20):
+        file.text(200, 3_000 + 9.7 * number, f"Line {number}")
+    text = parse(bytes(file.output()), file_name="a.pdf").text
+    assert text.count("Line") == 20
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -48,6 +72,9 @@ def test_hidden_furniture_of_a_page_is_no_news() -> None:
         ("no_braces.html", b"<style>" + b"a" * 1_000_000 + b"</style><p>x"),
         ("combinators.html", b"<style>" + b" >" * 200_000 + b"{display:none}</style><p>x"),
         ("conditions.html", b"<style>" + b":a(" * 200_000 + b"{display:none}</style><p>x"),
+        ("brackets.html", b"<style>" + b"[" * 200_000 + b":" * 200_000 + b"{display:none}</style><p>x"),
+        ("quotes.html", b"<style>" + b'"\\' * 200_000 + b"{display:none}</style><p>x"),
+        ("blanks.html", b"<p style='display:none" + b" " * 200_000 + b"!x'>x"),
         (
             "repeated.ods",
             office.odf(

@@ -56,3 +56,22 @@ async def test_a_client_that_takes_nothing_holds_nothing_up(
         await response.to_asgi_response(None, None)({}, receive, send)
     assert closed.is_set()
     assert [message.get("more_body") for message in sent] == [None, True]  # no end: the client sees that it is cut
+
+
+async def test_a_slow_client_that_takes_something_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "SILENCE_SECONDS", 0.5)
+    file, taken = bytes(1_000_000), bytearray()
+
+    async def pieces() -> AsyncGenerator[bytes]:
+        yield file
+
+    async def send(message: Any) -> None:
+        body = message.get("body", b"")
+        await asyncio.sleep(len(body) / 1_000_000)  # as a connection of a megabyte a second
+        taken.extend(body)
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    await download(pieces()).to_asgi_response(None, None)({}, receive, send)
+    assert taken == file
