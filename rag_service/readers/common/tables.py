@@ -55,6 +55,8 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> M
     rows = iter(rows)
     ahead = _spread_names(list(islice(rows, LOOK_AHEAD)))
     header, labelled = find_header(ahead)
+    if header and len(ahead) < LOOK_AHEAD and _is_blank_form(ahead, header):
+        header = None
     names: list[Row] = []  # header rows whose labels no row has used yet
     labels: dict[int, str] = {}
     previous: Row | None = None
@@ -84,6 +86,16 @@ def _write_plain(builder: TextBuilder, names: Sequence[Row], place: Place) -> No
     """Write column names without any row below them, which would be lost otherwise."""
     for row in names:
         _write_row(builder, row, {}, place)
+
+
+def _is_blank_form(rows: Sequence[Row], header: Row) -> bool:
+    """Whether no row below the column names has a value under one: they are words of the table like any other row."""
+    labels = _labels(header)
+    below = [row.values for row in rows if row.number > header.number]
+    return bool(below) and all(
+        labels.keys().isdisjoint(cell.column for cell in values) or (len(values) == 1 and is_heading(values[0], labels))
+        for values in below
+    )
 
 
 def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:

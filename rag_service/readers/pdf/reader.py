@@ -50,6 +50,7 @@ from rag_service.readers.pdf.words import (
     count_letters,
     drop_outside,
     is_bold,
+    is_unreadable,
     part_at_rule,
     read_string,
     read_words,
@@ -60,6 +61,10 @@ MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
 MAX_PAGE_CHARACTERS = 1_000_000  # a dense page holds 10,000
 _EMPTY_FORM = "The document is a form whose fields are empty."
+_UNREADABLE = (
+    "Some text was not read: its fonts do not say which letters they show. "
+    "Run text recognition (OCR) on the document and upload the result."
+)
 _DYNAMIC_FORM = "The document is a dynamic form (XFA), whose values cannot be read. Print it to a PDF."
 Remark = tuple[str, str]  # (part of the page, text)
 _CURRENCY = re.compile(r"([$€£¥]) {2,}(?=[\d(—–-])")
@@ -210,7 +215,10 @@ def _read_page(
                 "Print the document to a new PDF and upload that."
             )
         objects = PageObjects(page.raw)
-        drawn = read_words(objects, text_page.raw)
+        found = read_words(objects, text_page.raw)
+        drawn = [word for word in found if not is_unreadable(word)]
+        if len(drawn) < len(found):
+            builder.warn(_UNREADABLE)
         words = drop_unseen(drop_outside(drawn, page.raw), page, text_page.raw, objects)
         lines = lay_out(words, with_tables=with_tables)
         if len(words) < len(drawn):

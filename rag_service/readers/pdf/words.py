@@ -36,6 +36,10 @@ from rag_service.readers.pdf.rules import SIDES, PageObjects, bounds_of, directl
 
 _HYPHENS = "\x02\ufffe"
 _WORD = re.compile(rf"[^\s{_HYPHENS}]+[{_HYPHENS}]?|[{_HYPHENS}]")
+_CONTROL = re.compile(r"[\x03-\x08\x0b\x0c\x0e-\x1f]")
+_LIGATURES = 0.1  # of the letters: TeX's "ff", "fi", "fl" are 1 or 2 in 100
+_UNREADABLE = "\x01"  # no text has it, and none is stored with it
+_UNREADABLE_WORD = re.compile(rf"\w{_UNREADABLE}+\w|{_UNREADABLE}{{3}}")
 _SEAM = re.compile(r"(?<=[^\W_])(?=[A-Z][a-z])|(?<=[A-Za-z).,;:])(?=\d)|(?<=\d)(?=[A-Z])")
 _SEAM_GAP = 0.12  # of the height; a space is 0.2 or more, letters of a word touch
 _MAYBE_MINUS = re.compile(r"[\x00\x01\x03-\x1f](?=[\d.])")
@@ -323,6 +327,41 @@ def is_bold_font(name: str) -> bool:
     return _BOLD.search(name) is not None
 
 
+def _blank_glyph_numbers(text: str, text_page: Any) -> str:
+    """Write `_UNREADABLE` for characters of fonts that give numbers of glyphs instead of letters.
+
+    PDFium takes a code that the font does not explain for the character itself. Among glyph numbers are many of control
+    characters, which no text has: the letters and digits that the font's other codes look like are not on the page.
+    Fonts of TeX have ASCII codes but for a few ligatures, and its Type 3 fonts explain none.
+    """
+    if not any(pdfium.FPDFText_HasUnicodeMapError(text_page, found.start()) == 1 for found in _CONTROL.finditer(text)):
+        return text
+    unexplained = dict[int, list[int]]()  # address of a font → places of its characters
+    for at in range(len(text)):
+        if pdfium.FPDFText_HasUnicodeMapError(text_page, at) == 1 and (font := _named_font(text_page, at)):
+            unexplained.setdefault(font, []).append(at)
+    characters = list(text)
+    for places in unexplained.values():
+        if sum(_CONTROL.match(text, at) is not None for at in places) > _LIGATURES * len(places):
+            for at in places:
+                characters[at] = _UNREADABLE
+    return "".join(characters)
+
+
+def is_unreadable(word: Word) -> bool:
+    """Whether its font does not say which letters it shows; a mark or two at its ends may be bullets or symbols."""
+    return _UNREADABLE in word.text and _UNREADABLE_WORD.search(word.text) is not None
+
+
+def _named_font(text_page: Any, index: int) -> int | None:
+    """Address of the font of a character; None: it is drawn by the page (Type 3), or PDFium made the character up."""
+    text = pdfium.FPDFText_GetTextObject(text_page, index)
+    font = pdfium.FPDFTextObj_GetFont(text) if text else None
+    if not font or pdfium.FPDFFont_GetBaseFontName(font, None, 0) <= 1:
+        return None
+    return ctypes.cast(font, ctypes.c_void_p).value
+
+
 def _characters(text_page: Any) -> str:
     """All characters, one per PDFium index; surrogate pairs stay split. Unmapped codes that look like hyphens are 0."""
     count = pdfium.FPDFText_CountChars(text_page)
@@ -333,6 +372,7 @@ def _characters(text_page: Any) -> str:
     if len(text) != count:  # GetText skips unmapped characters and writes surrogate pairs: ask for each
         codes = (pdfium.FPDFText_GetUnicode(text_page, index) for index in range(count))
         text = "".join([chr(code) if code <= sys.maxunicode else "\ufffd" for code in codes])
+    text = _blank_glyph_numbers(text, text_page)
     return re.sub(
         f"[{_HYPHENS}]",
         lambda mark: mark.group() if pdfium.FPDFText_IsHyphen(text_page, mark.start()) == 1 else "\0",

@@ -91,6 +91,33 @@ def test_what_the_font_says_of_a_glyph_is_read(meaning: str, reads: str) -> None
     assert text_of(b"BT /F1 10 Tf 20 100 Td (a of) Tj ET", unicode={"a": meaning}) == f"{reads} of"
 
 
+def unexplained(*lines: str) -> bytes:
+    """A page of a heading and of lines in an embedded font that does not say which letters its codes are."""
+    drawn = b"".join(b" 0 -20 Td <%s> Tj" % line.encode("utf-16-be").hex().encode() for line in lines)
+    return samples.pdf_of_objects(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R/F2 6 0 R>>>>>>",
+        samples.stream(b"BT /F1 10 Tf 20 150 Td (Annual report) Tj /F2 10 Tf%s ET" % drawn),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        b"<</Type/Font/Subtype/Type0/BaseFont/Serif/Encoding/Identity-H/DescendantFonts[7 0 R]>>",
+        b"<</Type/Font/Subtype/CIDFontType2/BaseFont/Serif/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)"
+        b"/Supplement 0>>/DW 600>>",
+    )
+
+
+def test_numbers_of_glyphs_are_not_taken_for_letters_and_digits() -> None:
+    """They would be figures that are not on the page."""
+    document = parse(unexplained("\x10\x11\x03\x30\x32\x13\x14", "1.45"), file_name="a.pdf")
+    assert (document.text, len(document.warnings)) == ("Annual report", 1)
+    assert "fonts do not say which letters" in document.warnings[0]
+
+
+def test_a_font_with_the_codes_of_letters_and_a_ligature_is_read() -> None:
+    document = parse(unexplained("Sales of the year 2008", "di\x0eculty 1.45"), file_name="a.pdf")
+    assert (document.text.split("\n")[1:], document.warnings) == (["Sales of the year 2008", "diculty 1.45"], ())
+
+
 def test_places_stay_right_after_a_character_of_two_units_and_one_without_a_meaning() -> None:
     text = b"BT /F1 10 Tf 20 100 Td (a) Tj 0 -24 Td (b one) Tj 60 0 Td (two) Tj ET"
     assert text_of(text, unicode={"a": "\U0001f600", "b": "\0"}).split("\n") == ["😀", "", "one  two"]
