@@ -94,7 +94,7 @@ def test_shared_conversation_is_read_with_its_proof_by_whoever_may_read_its_corp
     assert len(one.client.get(f"/api/v1/conversations/{address.removeprefix('#ask/')}/messages").json()["items"]) == 2
 
     three = enter(eve, at=address, size=PHONE)
-    three.page.wait_for_selector("section.ask .view-messages .notice-error >> text=no longer exists")
+    three.page.wait_for_selector("section.ask .view-messages .notice-error >> text=cannot be found")
     assert three.page.locator(".turn").count() == 0
 
     one.page.keyboard.press("Enter")
@@ -105,4 +105,4 @@ def test_shared_conversation_is_read_with_its_proof_by_whoever_may_read_its_corp
     one.page.wait_for_selector("#share-conversation:not(.is-shared)")
     two.page.goto("about:blank")
     two.page.goto(f"/{address}")
-    two.page.wait_for_selector("section.ask .view-messages .notice-error >> text=no longer exists")
+    two.page.wait_for_selector("section.ask .view-messages .notice-error >> text=cannot be found")

@@ -1,13 +1,15 @@
 // Answers and conversations as Markdown, with places and proof; what no source says is told with them.
 
-import { download, read, readBlob, saveAs } from "./api.js";
+import { read, saveAs } from "./api.js";
+import { loadBefore, loadConversation } from "./conversation.js";
 import { copyText } from "./copying.js";
 import { formDialog } from "./dialogs.js";
-import { announce } from "./dom.js";
-import { findUnproved } from "./evidence.js";
+import { tell } from "./dom.js";
+import { Evidence, findUnproved } from "./evidence.js";
 import { t } from "./i18n.js";
 import { fullPlace } from "./places.js";
 import { differenceOf, proofWords } from "./proof.js";
+import { makeVerdict } from "./why.js";
 
 const PER_FETCH = 500; // messages; as many as the API gives at once
 
@@ -42,11 +44,29 @@ export async function exportConversation(id, title) {
     fields: [{ name: "format", type: "select", label: t("export_format"), value: "md", options: [["md", "Markdown"], ["copy", t("export_copy")], ["json", "JSON"]] }],
     action: t("export"),
     save: async ({ format }) => {
-      if (format === "md") await download(`${path}/export`, `${fileName(title)}.md`);
-      else if (format === "json") saveAs(await asJson(path), `${fileName(title)}.json`);
-      else announce(t((await copyText(await (await readBlob(`${path}/export`)).text())) ? "copied" : "copy_failed"));
+      if (format === "json") saveAs(await asJson(path), `${fileName(title)}.json`);
+      else if (format === "md") saveMarkdown(await asMarkdown(id), title);
+      else tell(t((await copyText(await asMarkdown(id))) ? "copied" : "copy_failed"));
     },
   });
+}
+
+/** All answers as they are copied one by one, in the words of the page. The API's own export names codes, in English. */
+async function asMarkdown(id) {
+  const { title, ...kept } = await loadConversation(id);
+  let { turns, from } = kept;
+  while (from) {
+    const before = await loadBefore(id, from);
+    turns = [...before.turns, ...turns];
+    from = before.from;
+  }
+  const answers = turns.map((turn) => {
+    const evidence = Object.assign(new Evidence(), turn.evidence);
+    const { placed, flagged } = evidence.placeIn(turn.text);
+    const verdict = turn.final && makeVerdict(turn.final, !findUnproved(placed, flagged).length, evidence.changes);
+    return answerMarkdown(turn.question, turn.text, evidence, verdict?.textContent);
+  });
+  return [`# ${line(title)}\n`, ...answers].join("\n");
 }
 
 async function asJson(path) {
