@@ -32,6 +32,7 @@ def share(one: Visit) -> str:
     one.page.wait_for_selector(".dialog button[type=submit]:focus")
     one.page.keyboard.press("Enter")
     one.page.wait_for_selector("#status >> text=The link has been copied", state="attached")
+    one.page.wait_for_selector("#toast:visible >> text=The link has been copied")
     one.page.wait_for_selector("#share-conversation.is-shared:focus")
     return str(one.page.evaluate("navigator.clipboard.readText()"))
 
