@@ -1,7 +1,7 @@
 // Answers and conversations as Markdown, with places and proof; what no source says is told with them.
 
 import { read, saveAs } from "./api.js";
-import { loadBefore, loadConversation } from "./conversation.js";
+import { pair } from "./conversation.js";
 import { copyText } from "./copying.js";
 import { formDialog } from "./dialogs.js";
 import { tell } from "./dom.js";
@@ -38,43 +38,37 @@ const fileName = (title) => title.replace(/[^\p{L}\p{N} _-]+/gu, "").trim().slic
 
 /** Have a kept conversation copied or saved, as the visitor chooses. */
 export async function exportConversation(id, title) {
-  const path = `/conversations/${encodeURIComponent(id)}`;
   await formDialog({
     title: t("export_named", { name: title }),
     fields: [{ name: "format", type: "select", label: t("export_format"), value: "md", options: [["md", "Markdown"], ["copy", t("export_copy")], ["json", "JSON"]] }],
     action: t("export"),
     save: async ({ format }) => {
-      if (format === "json") saveAs(await asJson(path), `${fileName(title)}.json`);
-      else if (format === "md") saveMarkdown(await asMarkdown(id), title);
-      else tell(t((await copyText(await asMarkdown(id))) ? "copied" : "copy_failed"));
+      const all = await readAll(id);
+      if (format === "json") saveAs(new Blob([JSON.stringify(all, null, 2)], { type: "application/json" }), `${fileName(title)}.json`);
+      else if (format === "md") saveMarkdown(asMarkdown(all), title);
+      else tell(t((await copyText(asMarkdown(all))) ? "copied" : "copy_failed"));
     },
   });
 }
 
 /** All answers as they are copied one by one, in the words of the page. The API's own export names codes, in English. */
-async function asMarkdown(id) {
-  const { title, ...kept } = await loadConversation(id);
-  let { turns, from } = kept;
-  while (from) {
-    const before = await loadBefore(id, from);
-    turns = [...before.turns, ...turns];
-    from = before.from;
-  }
-  const answers = turns.map((turn) => {
-    const evidence = Object.assign(new Evidence(), turn.evidence);
-    const { placed, flagged } = evidence.placeIn(turn.text);
-    const verdict = turn.final && makeVerdict(turn.final, !findUnproved(placed, flagged).length, evidence.changes);
-    return answerMarkdown(turn.question, turn.text, evidence, verdict?.textContent);
+function asMarkdown({ title, messages }) {
+  const answers = pair(messages).map(({ question, text, final, ...kept }) => {
+    const evidence = Object.assign(new Evidence(), kept.evidence);
+    const { placed, flagged } = evidence.placeIn(text);
+    const verdict = final && makeVerdict(final, !findUnproved(placed, flagged).length, evidence.changes);
+    return answerMarkdown(question, text, evidence, verdict?.textContent);
   });
   return [`# ${line(title)}\n`, ...answers].join("\n");
 }
 
-async function asJson(path) {
+async function readAll(id) {
+  const path = `/conversations/${encodeURIComponent(id)}`;
   const [conversation, messages] = [await read(path), []];
   for (;;) {
     const { items, total } = await read(`${path}/messages`, { offset: messages.length, limit: PER_FETCH });
     messages.push(...items);
     if (!items.length || messages.length >= total) break;
   }
-  return new Blob([JSON.stringify({ ...conversation, messages }, null, 2)], { type: "application/json" });
+  return { ...conversation, messages };
 }

@@ -121,7 +121,7 @@ def test_offsets_count_characters_not_units(visit: Open) -> None:
 def test_quotes_after_the_first_are_folded(visit: Open) -> None:
     folded = """({ AnswerView }, open) => {
         const placeIn = () => ({ placed: [], flagged: [] });
-        const evidence = { placeIn, nameOf: () => "a.pdf", languageOf: () => null };
+        const evidence = { placeIn, nameOf: () => "a.pdf", languageOf: () => null, changeOf: () => undefined };
         const view = new AnswerView(evidence, () => {});
         view.show("No citation.\\n\\nOne. [C1]\\n\\nTwo. [C2]\\n\\nThree. [C3]", "final");
         view.fold(open);
