@@ -86,6 +86,13 @@ class ConflictError(RagError):
     help = "Check the current state of the object, then change the request."
 
 
+class NotShareableError(ConflictError):
+    """A conversation cannot be shared: nobody else may read what an answer rests on."""
+
+    code = "not_shareable"
+    help = "Ask in a new conversation what can be answered from documents that others may read, and share that one."
+
+
 class AuthenticationError(RagError):
     code = "not_authenticated"
     help = "Send a valid API key or bearer token in the Authorization header, or sign in on the page."

@@ -314,7 +314,7 @@ def test_what_another_administrator_has_deleted_is_told_and_leaves_the_list(
         one.client.delete(f"{at}/{made}").raise_for_status()
         press(one, name, "Edit")
         one.page.click(".dialog button[type=submit]")
-        one.page.wait_for_selector(".dialog .notice-error >> text=no longer exists")
+        one.page.wait_for_selector(".dialog .notice-error >> text=cannot be found")
         one.page.keyboard.press("Escape")
         row(one, name).wait_for(state="detached")
         assert one.page.locator(".dialog").count() == 0

@@ -102,7 +102,7 @@ def test_conversation_that_another_tab_deletes_is_told_and_the_next_question_is_
     one.client.delete(f"/api/v1/conversations/{address(one).removeprefix('#ask/')}").raise_for_status()
     one.page.fill("#question", VACATION)
     one.page.press("#question", "Enter")
-    one.page.wait_for_selector(".turn:last-child .notice-error >> text=no longer exists")
+    one.page.wait_for_selector(".turn:last-child .notice-error >> text=cannot be found")
     one.page.click(".turn:last-child .notice >> text=Ask again")
     one.page.wait_for_selector(".turn:nth-child(2) .why")
     assert one.client.get("/api/v1/conversations").json()["total"] == 1
@@ -121,7 +121,7 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
     one.client.delete(f"/api/v1/conversations/{renamed}").raise_for_status()
     press(one, "to be renamed", "Rename")
     fill(one, Title="too late")
-    assert "no longer exists" in one.page.locator(".dialog .notice-error").inner_text()
+    assert "cannot be found" in one.page.locator(".dialog .notice-error").inner_text()
     assert one.page.locator(".dialog").get_by_label("Title").input_value() == "too late"
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector("#conversations-list >> text=You have no conversations yet")
@@ -142,7 +142,7 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
         documents(one)
     one.client.delete(f"/api/v1/corpora/{corpus}").raise_for_status()
     one.page.set_input_files("#files", [upload_of("late.md", NOTE)])
-    one.page.wait_for_selector(".upload[data-state=failed] >> text=no longer exists")
+    one.page.wait_for_selector(".upload[data-state=failed] >> text=cannot be found")
 
 
 def test_two_tabs_change_the_same_conversation(enter: SignIn, real_service: RealService) -> None:
@@ -157,7 +157,7 @@ def test_two_tabs_change_the_same_conversation(enter: SignIn, real_service: Real
     two.page.click(".dialog button[type=submit]")
     row(two, "long").wait_for(state="detached")
     one.page.click("#earlier")
-    one.page.wait_for_selector("section.ask .view-messages .notice-error >> text=no longer exists")
+    one.page.wait_for_selector("section.ask .view-messages .notice-error >> text=cannot be found")
 
     history(one)
     for tab, title in ((one, "of the first tab"), (two, "of the second tab")):
@@ -175,7 +175,7 @@ def test_two_tabs_change_the_same_conversation(enter: SignIn, real_service: Real
     one.page.click(".dialog button[type=submit]")
     row(one, "pinned too late").wait_for(state="detached")
     press(two, "pinned too late", "Pin to the top")
-    two.page.wait_for_selector("#conversations-messages .notice-error >> text=no longer exists")
+    two.page.wait_for_selector("#conversations-messages .notice-error >> text=cannot be found")
     row(two, "pinned too late").wait_for(state="detached")
     assert two.page.locator("#conversations-list .row").count() == 1
 

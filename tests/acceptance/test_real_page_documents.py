@@ -396,10 +396,10 @@ def test_two_tabs_change_the_same_document(enter: SignIn, real_service: RealServ
         if gone == "Retention":
             two.page.select_option(".dialog select", label="7 days")
             two.page.click(".dialog button[type=submit]")
-            two.page.wait_for_selector(".dialog .notice-error >> text=no longer exists")
+            two.page.wait_for_selector(".dialog .notice-error >> text=cannot be found")
             two.page.keyboard.press("Escape")
         else:
-            two.page.wait_for_selector("#documents-messages .notice-error >> text=no longer exists")
+            two.page.wait_for_selector("#documents-messages .notice-error >> text=cannot be found")
         row(two, name).wait_for(state="detached")
     row(two, "several.md").get_by_role("checkbox").check()
     row(two, "stays.md").get_by_role("checkbox").check()

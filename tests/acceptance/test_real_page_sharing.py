@@ -32,6 +32,7 @@ def share(one: Visit) -> str:
     one.page.wait_for_selector(".dialog button[type=submit]:focus")
     one.page.keyboard.press("Enter")
     one.page.wait_for_selector("#status >> text=The link has been copied", state="attached")
+    one.page.wait_for_selector("#toast:visible >> text=The link has been copied")
     one.page.wait_for_selector("#share-conversation.is-shared:focus")
     return str(one.page.evaluate("navigator.clipboard.readText()"))
 
@@ -94,7 +95,7 @@ def test_shared_conversation_is_read_with_its_proof_by_whoever_may_read_its_corp
     assert len(one.client.get(f"/api/v1/conversations/{address.removeprefix('#ask/')}/messages").json()["items"]) == 2
 
     three = enter(eve, at=address, size=PHONE)
-    three.page.wait_for_selector("section.ask .view-messages .notice-error >> text=no longer exists")
+    three.page.wait_for_selector("section.ask .view-messages .notice-error >> text=cannot be found")
     assert three.page.locator(".turn").count() == 0
 
     one.page.keyboard.press("Enter")
@@ -105,4 +106,4 @@ def test_shared_conversation_is_read_with_its_proof_by_whoever_may_read_its_corp
     one.page.wait_for_selector("#share-conversation:not(.is-shared)")
     two.page.goto("about:blank")
     two.page.goto(f"/{address}")
-    two.page.wait_for_selector("section.ask .view-messages .notice-error >> text=no longer exists")
+    two.page.wait_for_selector("section.ask .view-messages .notice-error >> text=cannot be found")

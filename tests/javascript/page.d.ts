@@ -70,6 +70,7 @@ interface Shown extends Named {
 /** Where a file goes. */
 interface Target {
   corpus: () => string | Promise<string>; // gives its id
+  into?: string; // its name among all
   name?: string | null; // to store it under; null: its own
   path?: string | null; // in a folder
   ttlSeconds?: number | null; // lifetime; null: as the corpus says

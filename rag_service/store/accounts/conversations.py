@@ -16,7 +16,7 @@ from uuid import UUID
 import psycopg
 
 from rag_service.domain import Identity
-from rag_service.errors import ConflictError, NotFoundError
+from rag_service.errors import NotFoundError, NotShareableError
 from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, Table, contains, fetch_value
 
@@ -156,7 +156,7 @@ async def _see_shared(connection: Connection, which: str) -> None:
 async def share_conversation(connection: Connection, conversation_id: UUID) -> Conversation:
     """Let users who may read all corpora that a conversation's answers rest on read it, with what is added later.
 
-    Raises NotFoundError like `read_conversation`, ConflictError if nobody else could read it.
+    Raises NotFoundError like `read_conversation`, NotShareableError if nobody else could read it.
     """
     shared = await _CONVERSATIONS.update(
         connection, "shared_at = coalesce(shared_at, now()) WHERE id = %s", [conversation_id]
@@ -165,7 +165,7 @@ async def share_conversation(connection: Connection, conversation_id: UUID) -> C
         ARRAY(SELECT id FROM corpora WHERE kind = 'personal')) ORDER BY corpora IS NULL LIMIT 1"""
     is_unknown = await fetch_value(connection, unshared, [conversation_id])
     if is_unknown is not None:
-        raise ConflictError(_UNKNOWN if is_unknown else _PERSONAL)
+        raise NotShareableError(_UNKNOWN if is_unknown else _PERSONAL)
     return shared
 
 

@@ -28,8 +28,8 @@ export async function loadChanges(id, from) {
   return new Map(items.map(({ answerId, sourceChanges }) => [answerId, sourceChanges]));
 }
 
-/** Two tabs may have asked at the same time: answers belong to questions in their order. */
-function pair(messages) {
+/** What `Turn.restore` takes. Two tabs may have asked at the same time: answers belong to questions in their order. */
+export function pair(messages) {
   const questions = messages.filter(({ role }) => role === "user");
   const answers = messages.filter(({ role }) => role === "assistant");
   return answers.map((answer, i) => turnOf(questions[i]?.content ?? "", answer));

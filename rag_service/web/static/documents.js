@@ -144,7 +144,7 @@ export async function take(files) {
 
 function send(files, { name = null, path = null, ttlSeconds = null } = {}) {
   const target = corpus; // another may be chosen meanwhile
-  addFiles(files, { name, path, ttlSeconds, corpus: () => idOf(target), ended: refreshSoon });
+  addFiles(files, { name, path, ttlSeconds, into: `${target.kind} ${target.name}`, corpus: () => idOf(target), ended: refreshSoon });
 }
 
 function refreshSoon() {

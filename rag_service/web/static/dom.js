@@ -41,6 +41,19 @@ export function announce(text) {
   document.getElementById("status").textContent = text;
 }
 
+const READ = 5000; // milliseconds for one sentence
+let timer = 0;
+
+/** Say to everyone what has come of an action that leaves no trace on the page. */
+export function tell(text) {
+  announce(text);
+  const toast = byId("toast");
+  toast.textContent = text;
+  toast.togglePopover?.(true); // above dialogs, too
+  clearTimeout(timer);
+  timer = setTimeout(() => toast.togglePopover?.(false), READ);
+}
+
 /**
  * @template {string} Id
  * @param {Id} id

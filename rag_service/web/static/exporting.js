@@ -1,13 +1,15 @@
 // Answers and conversations as Markdown, with places and proof; what no source says is told with them.
 
-import { download, read, readBlob, saveAs } from "./api.js";
+import { read, saveAs } from "./api.js";
+import { pair } from "./conversation.js";
 import { copyText } from "./copying.js";
 import { formDialog } from "./dialogs.js";
-import { announce } from "./dom.js";
-import { findUnproved } from "./evidence.js";
+import { tell } from "./dom.js";
+import { Evidence, findUnproved } from "./evidence.js";
 import { t } from "./i18n.js";
 import { fullPlace } from "./places.js";
 import { differenceOf, proofWords } from "./proof.js";
+import { makeVerdict } from "./why.js";
 
 const PER_FETCH = 500; // messages; as many as the API gives at once
 
@@ -36,25 +38,37 @@ const fileName = (title) => title.replace(/[^\p{L}\p{N} _-]+/gu, "").trim().slic
 
 /** Have a kept conversation copied or saved, as the visitor chooses. */
 export async function exportConversation(id, title) {
-  const path = `/conversations/${encodeURIComponent(id)}`;
   await formDialog({
     title: t("export_named", { name: title }),
     fields: [{ name: "format", type: "select", label: t("export_format"), value: "md", options: [["md", "Markdown"], ["copy", t("export_copy")], ["json", "JSON"]] }],
     action: t("export"),
     save: async ({ format }) => {
-      if (format === "md") await download(`${path}/export`, `${fileName(title)}.md`);
-      else if (format === "json") saveAs(await asJson(path), `${fileName(title)}.json`);
-      else announce(t((await copyText(await (await readBlob(`${path}/export`)).text())) ? "copied" : "copy_failed"));
+      const all = await readAll(id);
+      if (format === "json") saveAs(new Blob([JSON.stringify(all, null, 2)], { type: "application/json" }), `${fileName(title)}.json`);
+      else if (format === "md") saveMarkdown(asMarkdown(all), title);
+      else tell(t((await copyText(asMarkdown(all))) ? "copied" : "copy_failed"));
     },
   });
 }
 
-async function asJson(path) {
+/** All answers as they are copied one by one, in the words of the page. The API's own export names codes, in English. */
+function asMarkdown({ title, messages }) {
+  const answers = pair(messages).map(({ question, text, final, ...kept }) => {
+    const evidence = Object.assign(new Evidence(), kept.evidence);
+    const { placed, flagged } = evidence.placeIn(text);
+    const verdict = final && makeVerdict(final, !findUnproved(placed, flagged).length, evidence.changes);
+    return answerMarkdown(question, text, evidence, verdict?.textContent);
+  });
+  return [`# ${line(title)}\n`, ...answers].join("\n");
+}
+
+async function readAll(id) {
+  const path = `/conversations/${encodeURIComponent(id)}`;
   const [conversation, messages] = [await read(path), []];
   for (;;) {
     const { items, total } = await read(`${path}/messages`, { offset: messages.length, limit: PER_FETCH });
     messages.push(...items);
     if (!items.length || messages.length >= total) break;
   }
-  return new Blob([JSON.stringify({ ...conversation, messages }, null, 2)], { type: "application/json" });
+  return { ...conversation, messages };
 }

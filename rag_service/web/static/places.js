@@ -1,6 +1,6 @@
 // Where a quote stands, in the words of the page's language; the API's `place` is always English.
 
-import { t, upright } from "./i18n.js";
+import { knows, t, upright } from "./i18n.js";
 
 const ICONS = {
   pdf: "pdf",
@@ -24,12 +24,23 @@ export const iconOf = (name) => ICONS[extensionOf(name)] ?? "text";
 /** "3", or "3–4" of what runs over a page break. Answers kept from before name the first page only. */
 const pagesOf = ({ page, lastPage }) => (lastPage ? `${page}–${lastPage}` : String(page));
 
+/** A part of a document, "notes" or "footnote 3", in words; names of attached files stay as they are. */
+export function partWords(part) {
+  const [, kind, number] = /^(.+?)( \d+)?$/s.exec(part) ?? [part, part];
+  const key = `part_${kind.replaceAll(" ", "_")}`;
+  return knows(key) ? t(key) + (number ?? "") : upright(part);
+}
+
+/** The same within a sentence; what lies in an attached file stands behind its name. */
+const partIn = (part) =>
+  part.split(" > ").map((one) => (partWords(one) === upright(one) ? one : partWords(one).replace(/^./u, (first) => first.toLowerCase()))).join(" > ");
+
 /** As short as a badge needs: "Stocks!C12", "p. 3", "Requirements". Empty when the whole document is meant. */
 export function shortPlace(location) {
   if (!location) return "";
   const { page, sheet, cell, row, headings, paragraph, slide = null, part, path, time } = location;
   if (slide !== null) return t("place_slide", { value: String(slide) });
-  if (part || path || time) return part ?? path ?? time;
+  if (part || path || time) return part ? partIn(part) : path ?? time;
   if (sheet && cell) return `${sheet}!${cell}`;
   if (page !== null) return t("place_page_short", { value: pagesOf(location) });
   if (cell ?? sheet) return cell ?? sheet;
@@ -43,7 +54,7 @@ export function fullPlace(location) {
   if (!location) return "";
   const { page, sheet, cell, row, headings, paragraph, slide = null, part, path, time } = location;
   const parts = [
-    part,
+    part && partIn(part),
     slide !== null && t("place_slide", { value: String(slide) }),
     page !== null && t("place_page", { value: pagesOf(location) }),
     sheet && t("place_sheet", { value: sheet }),

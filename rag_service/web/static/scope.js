@@ -48,7 +48,8 @@ async function choose() {
   const [{ formDialog }, { titleOf }] = await Promise.all([import("./dialogs.js"), import("./corpora.js")]);
   const found = await read("/corpora", { limit: 500 }).catch(() => ({ items: [] }));
   const corpora = found.items.filter(({ active }) => active);
-  const picked = (items, ids) => items.filter(({ id }) => ids.includes(id)).map(({ id, name }) => ({ id, name }));
+  const picked = (items, ids, words = ({ name }) => name) => items.filter(({ id }) => ids.includes(id)).map((one) => ({ id: one.id, name: words(one) }));
+  const isAlone = ({ name }) => corpora.filter((one) => one.name === name).length === 1;
   const box = (name, label, items, ticked, words) =>
     items.length ? [{ name, type: "checkboxes", label, value: ticked.map(({ id }) => id), options: items.map((one) => [one.id, words(one)]) }] : [];
   await formDialog({
@@ -62,7 +63,7 @@ async function choose() {
     action: t("scope_apply"),
     save: (values) => {
       scopeTo({
-        corpora: picked(corpora, values.corpora ?? []),
+        corpora: picked(corpora, values.corpora ?? [], (one) => (isAlone(one) ? one.name : titleOf(one))),
         documents: picked(scope.documents, values.documents ?? []),
         tags: values.tags.split(",").map((tag) => tag.trim()).filter(Boolean),
       });

@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 import { offsetMap } from "./evidence.js";
 import { t, upright } from "./i18n.js";
 import { renderPassage } from "./passage.js";
-import { fullPlace } from "./places.js";
+import { fullPlace, partWords } from "./places.js";
 import { makeGrid, readCells } from "./sheet_grid.js";
 
 const CHUNKS = 40; // loaded at once; two thirds of them behind the one that is cited
@@ -104,7 +104,7 @@ function makeBlock({ role, text, quote }, name) {
   if (role === "title") passage.classList.add("part-title");
   if (role === "" || role === "title") return passage;
   if (role === HEADER) return makeHeader(text, quote);
-  const words = role === "notes" || role === QUOTED ? t(`part_${role}`) : upright(role);
+  const words = partWords(role);
   if (role === QUOTED) return el("details", { className: "part-aside", open: quote !== null }, el("summary", {}, words), passage);
   return el("aside", { className: "part-aside" }, el("h4", {}, words), passage);
 }

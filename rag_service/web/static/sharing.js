@@ -3,14 +3,14 @@
 import { change, erase } from "./api.js";
 import { copyText } from "./copying.js";
 import { formDialog } from "./dialogs.js";
-import { announce, el, icon } from "./dom.js";
+import { el, icon, tell } from "./dom.js";
 import { t } from "./i18n.js";
 
 const linkOf = (place) => new URL(`#ask/${place}`, location.href).href;
 
 /** Copy the link to an answer of a conversation. */
 export async function copyLink(id, answerId) {
-  announce(t((await copyText(linkOf(`${id}/${answerId}`))) ? "copied" : "copy_failed"));
+  tell(t((await copyText(linkOf(`${id}/${answerId}`))) ? "copied" : "copy_failed"));
 }
 
 /** Offer to share a conversation or, if it is shared, its link and the end of that. Tells the page what has become of it. */
@@ -25,7 +25,7 @@ export async function openSharing({ id, shared }, title) {
       danger: true,
       save: async () => (await erase(path)) ?? true,
     });
-    if (ended) tell(id, false, t("unshared"));
+    if (ended) become(id, false, t("unshared"));
     return;
   }
   const begun = await formDialog({
@@ -34,16 +34,16 @@ export async function openSharing({ id, shared }, title) {
     action: t("share_action"),
     save: () => change("POST", path),
   });
-  if (begun) tell(id, true, t((await copyText(linkOf(id))) ? "share_done" : "share_not_copied"));
+  if (begun) become(id, true, t((await copyText(linkOf(id))) ? "share_done" : "share_not_copied"));
 }
 
-function tell(id, shared, words) {
+function become(id, shared, words) {
   document.dispatchEvent(new CustomEvent("conversation-shared", { detail: { id, shared } }));
-  announce(words);
+  tell(words);
 }
 
 function linkField(link) {
-  const onclick = async () => announce(t((await copyText(link)) ? "copied" : "copy_failed"));
+  const onclick = async () => tell(t((await copyText(link)) ? "copied" : "copy_failed"));
   const copy = el("button", { type: "button", className: "button", onclick }, icon("copy"), t("copy_link"));
   return el("div", { className: "field" }, el("p", { className: "shared-link" }, el("a", { href: link }, link)), copy);
 }

@@ -17,8 +17,9 @@ export function attachTooltip(target, content) {
     clearTimeout(timer);
     timer = setTimeout(action, DELAY);
   };
-  target.addEventListener("pointerenter", (event) => {
-    if (event.pointerType !== "touch") soon(() => show(target, content));
+  // Not where the page has moved below a pointer at rest: nobody asks, and what was to be clicked would be covered.
+  target.addEventListener("pointermove", (event) => {
+    if (event.pointerType !== "touch" && owner !== target) soon(() => show(target, content));
   });
   target.addEventListener("pointerleave", () => {
     clearTimeout(timer);

@@ -170,7 +170,7 @@ let began = 0;
 /** Take files in. @param target as `Upload` takes it, with `ended`, called whenever one has come to its end */
 export function addFiles(files, target) {
   if (uploads.every(({ outcome }) => outcome)) began = Date.now();
-  const own = { ...target, ended: (one) => (target.ended(), place(one), tell(), summarise()) };
+  const own = { ...target, ended: (one) => (target.ended(), place(one), settle(one), tell(), summarise()) };
   for (const file of files) {
     const one = new Upload(file, own, enqueue);
     uploads.push(one);
@@ -190,6 +190,21 @@ function enqueue(upload) {
 function place({ element, outcome }) {
   if (outcome === "done") finished.querySelector("ul").append(element);
   else byId("uploads")[outcome === "failed" ? "prepend" : "append"](element);
+}
+
+/** Failures of a file that has been added after all, repaired or replaced, are over. */
+function settle(added) {
+  if (added.outcome !== "done") return;
+  const isSame = ({ documentId, name, target }) =>
+    (documentId !== null && documentId === added.documentId) || (name === added.name && target.into === added.target.into);
+  drop(uploads.filter((one) => one.outcome === "failed" && isSame(one)));
+}
+
+function drop(those) {
+  for (const one of those) {
+    one.element.remove();
+    uploads.splice(uploads.indexOf(one), 1);
+  }
 }
 
 /** How all fare together: here, and in the navigation while another view is shown. */
@@ -231,10 +246,7 @@ function summarise() {
 }
 
 byId("clear-uploads").addEventListener("click", () => {
-  for (const done of uploads.filter(({ outcome }) => outcome)) {
-    done.element.remove();
-    uploads.splice(uploads.indexOf(done), 1);
-  }
+  drop(uploads.filter(({ outcome }) => outcome));
   tell();
   byId("files").focus();
 });

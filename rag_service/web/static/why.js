@@ -31,7 +31,7 @@ export function makeWhy(final) {
     el("dl", { className: "facts" }, ...facts.map(([name, value, className]) => el("div", { className }, el("dt", {}, name), el("dd", {}, value)))),
     parts.criticalBoost ? el("p", { className: "muted for-operators" }, t("why_boost")) : null,
     final.sources.length ? el("h3", {}, t("why_passages")) : null,
-    final.sources.length ? el("ol", { className: "passages" }, ...final.sources.map((one) => passage(one, final))) : null,
+    final.sources.length ? el("ol", { className: "passages" }, ...bestFirst(final.sources).map((one) => passage(one, final))) : null,
   );
 }
 
@@ -39,6 +39,9 @@ export function makeWhy(final) {
 function reasonsOf({ reasons }) {
   return (reasons ?? []).map(({ code }) => t(`reason_${code}`));
 }
+
+/** The service keeps the passages of one document together. */
+const bestFirst = (sources) => [...sources].sort((one, two) => two.score - one.score);
 
 const usedModel = ({ promptTokens }) => promptTokens > 0;
 

@@ -192,7 +192,7 @@ async def test_what_rests_on_a_personal_corpus_is_not_shared_and_read_by_nobody_
         assert await readers(street, team) == {"owner"}
         answer = await ask(client, QUESTION, keep=True, corpusIds=[str(personal.id)])
         refused = await client.post(f"/api/v1/conversations/{answer['conversationId']}/share")
-        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+        assert (refused.status_code, refused.json()["code"]) == (409, "not_shareable")
         assert "personal" in refused.json()["detail"]
         found = (await client.get(f"/api/v1/conversations/{answer['conversationId']}")).json()
         assert not found["shared"]

@@ -227,7 +227,7 @@ def test_refusals_of_the_api_are_told_in_the_language_of_the_page(
 def test_what_is_known_by_its_code_is_told_without_the_help_of_the_api(visit: Open) -> None:
     one = visit(locale="fr-FR")
     told = run(one, "refusal.js", REFUSAL, _sent_as(NotFoundError("This corpus does not exist.")))
-    assert told["title"] == "Cet élément n’existe plus."
+    assert told["title"] == "Cet élément est introuvable."
     assert told["words"] == "This corpus does not exist." and told["foreign"]
     told = run(one, "refusal.js", REFUSAL, _sent_as(ContextOverflowError("The prompt needs 900 tokens.")))
     assert told["title"].startswith("La question ne laisse pas de place")
