@@ -40,9 +40,12 @@ def test_a_pointer_at_rest_opens_no_tooltip_over_what_moves_below_it(enter: Sign
     one.page.wait_for_selector(".turn textarea", state="detached")
     one.page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
     edit.press("Enter")
+    one.page.wait_for_selector(".turn textarea")
+    is_below = "([x, y]) => document.elementFromPoint(x, y)?.closest('.badge') !== null"
+    one.page.wait_for_function(is_below, arg=[box["x"] + 20, box["y"] + box["height"] / 2])
     one.page.wait_for_timeout(AT_REST)
     assert one.page.locator("#tooltip").is_hidden()
-    one.page.mouse.move(box["x"] + 22, box["y"] + box["height"] / 2)
+    badge.hover()
     one.page.wait_for_selector("#tooltip:visible")
 
 
