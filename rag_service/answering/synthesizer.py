@@ -171,10 +171,12 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             computed = self._describe_files(query, files)
         else:
             computed = await self._compute(query, sources)
-        if computed is not None:
+        if computed is not None and not (query.parts and computed.wording.warning):
             return await self._answer_computed(query, sources, computed)
         if (joined := await self._answer_parts(query)) is not None:
             return joined
+        if computed is not None:  # a doubtful reading of a question whose parts have no answers of their own
+            return await self._answer_computed(query, sources, computed)
         if sources:
             return await self._answer_written(query, sources)
         text, doubt = explain_refusal(query.found, self._prompts)
