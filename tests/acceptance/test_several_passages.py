@@ -12,7 +12,10 @@ import pytest
 from evals.parts import ask_parts, read_questions
 from evals.steps import ScriptedModel, ask_steps, read_steps
 from rag_service.components import Components, Plugins, open_components
+from rag_service.domain import LOCAL_ADMIN, Decision
+from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import parsing_here
 
@@ -36,6 +39,19 @@ async def test_each_part_of_a_question_is_quoted_or_named(service: Components) -
     assert sum(reply.is_false for reply in several) <= 4
     single = [reply for reply in found if reply.parts == 1]
     assert all(reply.is_whole for reply in single)
+
+
+async def test_a_doubtful_reading_of_a_table_takes_no_question_over_that_has_parts(service: Components) -> None:
+    values = b"Instrument;Owner;Value in EUR;Lent to\nTuba;Youth Orchestra;4300;Marta\nViola;Youth Orchestra;2100;Ivo\n"
+    values += b"Oboe;Town Band;1900;\nTimpani;Youth Orchestra;5200;\n"
+    rules = b"# Lending rules\n\nWhoever borrows an instrument leaves a deposit of 10 % of its value.\n\n"
+    rules += b"The deposit is returned in July.\n"
+    for name, data in (("instruments.csv", values), ("lending.md", rules)):
+        await service.ingest(DocumentInput(data=data, file_name=name), LOCAL_ADMIN)
+    asked = "What is the value of the viola, and when is the deposit returned?"
+    answer = await service.engine.answer(RagQuery(asked, identity=LOCAL_ADMIN))
+    assert "2100" in answer.text and "July" in answer.text
+    assert answer.decision is Decision.CAN_PROCEED
 
 
 async def test_a_second_search_finds_what_the_first_passage_leads_to(service: Components) -> None:
