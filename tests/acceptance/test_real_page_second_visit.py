@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.acceptance.page_actions import NOTE, add, ask, documents
+from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents
 from tests.integration.web.browser import PHONE, browser
 from tests.integration.web.papers import REPORT, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
@@ -71,7 +71,8 @@ def test_places_in_parts_of_a_document_are_in_the_words_of_the_page(enter: SignI
     add(one, upload_of("curso.pptx", deck))
     ask(one, "¿Qué academia imparte el curso de inglés?")
     one.page.locator(".turn .badge").first.click()
-    one.page.wait_for_selector("#panel .panel-head >> text=notas del orador, diapositiva 1")
+    one.page.wait_for_selector(MARKED)
+    assert "notas del orador, diapositiva 1" in one.page.locator("#panel .panel-head").inner_text()
 
 
 def test_on_a_phone_the_name_of_a_deleted_document_is_not_cut_off(enter: SignIn, real_service: RealService) -> None:

@@ -89,8 +89,7 @@ async def test_a_connection_whose_client_takes_nothing_ends(monkeypatch: pytest.
     try:
         with socket.create_connection(("127.0.0.1", int((await address).rpartition(":")[2]))) as client:
             client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            async with asyncio.timeout(20):
-                await gone.wait()
+            assert await asyncio.wait_for(gone.wait(), 20), "the server still waits for a client that takes nothing"
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
