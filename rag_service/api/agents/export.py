@@ -51,7 +51,7 @@ def _citations(citations: Sequence[Any], changes: SourceChanges) -> Iterator[str
             source,
             f"“{quote}”" if quote else "",
             f"({proof})",
-            _SINCE.get(change, ""),
+            _SINCE.get(change or "", ""),
         )
         yield "- " + " ".join(filter(None, parts))
 
