@@ -337,7 +337,7 @@ def test_with_thousands_of_documents_and_hundreds_of_conversations_every_view_op
 ) -> None:
     ivo = real_service.add_person("ivo")
     with real_service.client(ivo) as client:
-        corpus = client.post("/api/v1/corpora", json={"name": "many"}).json()["id"]
+        corpus = client.post("/api/v1/corpora", json={"name": "documents"}).json()["id"]
     with psycopg.connect(real_service.owner_conninfo, autocommit=True) as owner:
         owner.execute(
             """INSERT INTO rag.documents (id, corpus_id, name, title, content_hash, fingerprint, chunk_count)
