@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import psycopg
@@ -349,21 +350,23 @@ def test_with_thousands_of_documents_and_hundreds_of_conversations_every_view_op
         owner.execute(query, [ivo.id])
     kept = keep(real_service, ivo, "long", exchanges=200)
     one = enter(ivo)
-    times: dict[str, list[float]] = {}
     views = {
-        "documents": "#documents-list .row",
-        "conversations": "#conversations-list .row",
-        f"ask/{kept}": ".turn >> text=question 200",
-        "manage/corpora": "#manage-list .row",
+        "#documents": "#documents-list .row",
+        "#conversations": "#conversations-list .row",
+        f"#ask/{kept}": ".turn >> text=question 200",
+        "#manage/corpora": "#manage-list .row",
     }
-    for _ in range(2):  # the machine may be busy with other tests
+    times: dict[str, list[float]] = {view: [] for view in views}
+    for _ in range(3):  # the machine may be busy with other tests
         for view, shown in views.items():
-            one.page.goto("about:blank")
-            one.page.goto(f"/#{view}", wait_until="commit")
+            one.page.goto("about:blank")  # nothing that was listed is still there
+            one.page.goto("/#ask/new")
+            one.page.wait_for_selector("html.is-started")
+            started = time.monotonic()
+            one.page.evaluate("view => (location.hash = view)", view)
             one.page.wait_for_selector(shown)
-            times.setdefault(view.partition("/" + kept)[0], []).append(one.page.evaluate("performance.now()"))
-    fastest = {view: round(min(of)) for view, of in times.items()}
-    assert max(fastest.values()) <= 1000, fastest
+            times[view].append(time.monotonic() - started)
+    assert max(map(min, times.values())) <= 1, times
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
