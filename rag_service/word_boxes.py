@@ -94,4 +94,5 @@ def _boxes_of(span: Span, start: int, end: int) -> list[Box]:
 
 
 def _are_beside(one: Box, other: Box) -> bool:
-    return one[1] < (other[1] + other[3]) / 2 < one[3] and one[2] - 5 <= other[0]
+    """Whether only a blank is between them, which is narrower than its line is high: other words may stand in a gap."""
+    return one[1] < (other[1] + other[3]) / 2 < one[3] and one[2] - 5 <= other[0] <= one[2] + one[3] - one[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import psycopg
@@ -329,6 +330,43 @@ def test_two_thousand_messages_open_at_their_end_as_soon_as_sixty_and_show_the_e
     with one.page.expect_download() as saved:
         one.page.click(".dialog button[type=submit]")
     assert len(json.loads(saved.value.path().read_text())["messages"]) == 2000
+
+
+@pytest.mark.slow
+def test_with_thousands_of_documents_and_hundreds_of_conversations_every_view_opens_within_a_second(
+    enter: SignIn, real_service: RealService
+) -> None:
+    ivo = real_service.add_person("ivo")
+    with real_service.client(ivo) as client:
+        corpus = client.post("/api/v1/corpora", json={"name": "documents"}).json()["id"]
+    with psycopg.connect(real_service.owner_conninfo, autocommit=True) as owner:
+        owner.execute(
+            """INSERT INTO rag.documents (id, corpus_id, name, title, content_hash, fingerprint, chunk_count)
+               SELECT gen_random_uuid(), %s, 'file-' || n, 'File ' || n, lpad(to_hex(n), 64, '0'), 'f', 1
+               FROM generate_series(1, 5000) AS n""",
+            [corpus],
+        )
+        query = "INSERT INTO rag.conversations (user_id, title) SELECT %s, 'talk ' || n FROM generate_series(1, 499) n"
+        owner.execute(query, [ivo.id])
+    kept = keep(real_service, ivo, "long", exchanges=200)
+    one = enter(ivo)
+    views = {
+        "#documents": "#documents-list .row",
+        "#conversations": "#conversations-list .row",
+        f"#ask/{kept}": ".turn >> text=question 200",
+        "#manage/corpora": "#manage-list .row",
+    }
+    times: dict[str, list[float]] = {view: [] for view in views}
+    for _ in range(3):  # the machine may be busy with other tests
+        for view, shown in views.items():
+            one.page.goto("about:blank")  # nothing that was listed is still there
+            one.page.goto("/#ask/new")
+            one.page.wait_for_selector("html.is-started")
+            started = time.monotonic()
+            one.page.evaluate("view => (location.hash = view)", view)
+            one.page.wait_for_selector(shown)
+            times[view].append(time.monotonic() - started)
+    assert max(map(min, times.values())) <= 1, times
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,11 +10,13 @@ from tests.acceptance.page_actions import NOTE, add, ask, manage, row
 from tests.integration.web.browser import PHONE, Visit, browser, find_axe, serious_findings
 from tests.integration.web.papers import MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service, sign_in
+from tests.unit.readers.office_samples import pptx, shape
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
 pytestmark = pytest.mark.slow
 
+DECK = pptx([shape("The crane of Sines lifts 44 tons.")], notes={1: "It was inspected in April."})
 DESKTOP, TABLET = (1440, 900), (820, 1100)
 VACATION = "How many days of vacation do employees receive?"
 RATE = "What was the service rate of the Lille plant?"
@@ -38,7 +40,7 @@ def test_axe_finds_nothing_serious_on_any_view(enter: SignIn, real_service: Real
     one.page.wait_for_selector("#sign-in[open]")
     check("sign-in")
     sign_in(one, real_service.admin.key)
-    files = {"leave.md": NOTE, "report.pdf": REPORT, "stocks.xlsx": WORKBOOK, "mail.eml": MAIL}
+    files = {"leave.md": NOTE, "report.pdf": REPORT, "stocks.xlsx": WORKBOOK, "mail.eml": MAIL, "deck.pptx": DECK}
     add(one, *(upload_of(name, data) for name, data in files.items()))
     one.page.fill("#documents-search", "e")
     one.page.locator("#documents-list .row input").first.check()
@@ -82,7 +84,8 @@ def test_axe_finds_nothing_serious_on_any_view(enter: SignIn, real_service: Real
     for question, original in (
         (RATE, "canvas"),
         ("What is the stock of Gasket kit?", ".grid"),
-        ("When does the supplier deliver the pallets to Porto?", ".passage-text"),
+        ("When does the supplier deliver the pallets to Porto?", ".part-header"),
+        ("How much does the crane of Sines lift?", ".part-aside"),
     ):
         ask(one, question)
         one.page.locator(".turn").last.locator(".badge").first.click()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.acceptance.page_actions import NOTE, add, ask, documents, press, row
@@ -102,10 +104,17 @@ def test_a_search_in_a_document_shows_the_words_it_found(enter: SignIn, real_ser
 
 def test_on_a_phone_a_question_that_waits_for_its_file_says_so(enter: SignIn, real_service: RealService) -> None:
     one = enter(real_service.add_person("first-wait"), size=PHONE)
+    asked: list[Any] = []  # how the file fares
+    one.page.route("**/api/v1/uploads/**", lambda route: asked.append(route))
     one.page.set_input_files("#attach", [upload_of("harbour.md", LONG_NOTE)])
     one.page.wait_for_selector("#attached .upload")
     one.page.fill("#question", "What does a ship pay?")
     one.page.press("#question", "Enter")
-    one.page.locator("#question-hint .keys", has_text="as soon as it is ready").wait_for(state="visible")
+    told = one.page.locator("#question-hint .keys", has_text="as soon as it is ready")
+    told.wait_for(state="visible")
+    one.page.wait_for_timeout(5000)
+    assert told.is_visible(), "for as long as it waits"
+    one.page.unroute("**/api/v1/uploads/**")
     one.page.wait_for_selector(".turn .why")
     assert "harbour.md" in one.page.locator(".turn").last.inner_text()
+    assert told.count() == 0

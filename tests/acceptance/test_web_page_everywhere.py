@@ -13,6 +13,12 @@ __all__ = ["browser", "serve_page", "visit"]  # fixtures
 
 
 FIRST_USE = 1.0  # seconds from the request to a page that takes questions
+MOST_SHIFT = 0.02  # of the layout while an answer streams (https://web.dev/articles/cls)
+SHIFT = """() => {
+    window.shift = 0;
+    const add = (list) => list.getEntries().forEach((one) => (window.shift += one.hadRecentInput ? 0 : one.value));
+    new PerformanceObserver(add).observe({ type: "layout-shift", buffered: true });
+}"""
 MARKED = "#panel mark"
 
 
@@ -146,6 +152,15 @@ def test_page_takes_questions_within_a_second(visit: Open) -> None:
         one.page.wait_for_selector("html.is-started")
         times.append(one.page.evaluate("performance.getEntriesByName('started')[0].startTime"))
     assert min(times) <= FIRST_USE * 1000, times
+
+
+@pytest.mark.slow
+def test_nothing_moves_while_an_answer_streams(visit: Open) -> None:
+    one = visit()
+    one.page.evaluate(SHIFT)
+    one.ask("slow stock")
+    one.page.wait_for_timeout(600)  # what comes below the answer is made last
+    assert one.page.evaluate("window.shift") <= MOST_SHIFT
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

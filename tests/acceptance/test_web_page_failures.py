@@ -121,3 +121,10 @@ def test_administrators_are_told_of_a_judge_that_is_not_used(visit: Open, role: 
         one.page.reload()
     told = one.page.locator("#service-notice", has_text="The judge (yes-man) did not pass its examination")
     told.filter(has_text="a precision of 0.50").wait_for(state="visible" if role == "admin" else "detached")
+
+
+def test_file_given_while_the_server_is_away_is_told(visit: Open) -> None:
+    one = visit()
+    one.page.route("**/attach.js", lambda route: route.abort())  # the part for files is fetched with the first of them
+    one.page.set_input_files("#attach", {"name": "note.txt", "mimeType": "text/plain", "buffer": b"Ten barrels."})
+    one.page.wait_for_selector(".ask .view-messages [role=alert]:has-text('cannot be reached')")

@@ -108,12 +108,14 @@ def _label(analysis: Analysis) -> list[Labelled]:
     parts = analysis.parts
     numbers = [i for i, token in enumerate(content) if token.is_number]
     labels: dict[int, set[str]] = {i: set() for i in numbers}
-    for i in numbers:
-        rivals = [j for j in numbers if comparable(content[i], content[j])]
+    for unit in {content[i].unit for i in numbers}:  # rows of tables have hundreds of numbers, and few units
+        same = [i for i in numbers if content[i].unit == unit]
+        rivals = [j for j in numbers if comparable(content[same[0]], content[j])]
         for at, token in enumerate(content):
             distances = [abs(j - at) + _EDGE * abs(parts[j] - parts[at]) for j in rivals]
-            if at != i and rivals[distances.index(min(distances))] == i:
-                labels[i].add(token.stem)
+            nearest = rivals[distances.index(min(distances))]
+            if at != nearest and content[nearest].unit == unit:
+                labels[nearest].add(token.stem)
     return [(content[i], frozenset(words)) for i, words in labels.items()]
 
 

@@ -99,33 +99,37 @@ def label(pair: Pair) -> Difference | None:
 def _find_misplaced(pair: Pair, *, swapped: bool) -> Difference | None:
     """A number whose label is nearer to another number; `swapped`: which the claim names, too."""
     said, stands = pair.labels
+    units = _units(pair)
+    follow = _followers(pair)
     for one, words in said:
         own = [(two, found) for two, found in stands if two.stem == one.stem]
-        units = _units(pair, one)
         own_words = frozenset().union(*(found for _, found in own))
         for two, found in stands if own else ():
-            if two.stem == one.stem or not units & _units(pair, two) or _is_same_range(pair, one, two):
+            if two.stem == one.stem or not units[one.stem] & units[two.stem]:
                 continue
             farther = len(words & (found - own_words)) > len(words & (own_words - found))
+            if not farther or {(one.stem, two.stem), (two.stem, one.stem)} & follow:
+                continue
             cell = {token.stem for token in pair.evidence.content if token.clause // SENTENCE == two.clause // SENTENCE}
             in_other_cell = not words & own_words and all(abs(two.clause - it.clause) >= SENTENCE for it, _ in own)
             in_other_cell = in_other_cell and bool(words & found & cell)  # no head of a table
-            if farther and (not swapped or two.stem in pair.claim.stems or in_other_cell):
+            if not swapped or two.stem in pair.claim.stems or in_other_cell:
                 return differ("label", one, two)
     return None
 
 
-def _is_same_range(pair: Pair, one: Token, two: Token) -> bool:
-    """Whether two numbers follow each other in the same order on both sides, as the ends of a range do."""
-    ends = {(one.stem, two.stem), (two.stem, one.stem)}
+def _followers(pair: Pair) -> set[tuple[str, str]]:
+    """Words that follow each other in the same order on both sides, as the ends of a range do."""
     said, stands = ({(a.stem, b.stem) for a, b in pairwise(side.content)} for side in (pair.claim, pair.evidence))
-    return bool(ends & said & stands)
+    return said & stands
 
 
-def _units(pair: Pair, number: Token) -> set[str]:
-    """The units that a number has in either text: one may leave out what the other says."""
-    numbers = (*pair.claim.numbers, *pair.evidence.numbers)
-    return {token.unit for token in numbers if token.stem == number.stem} - {""} or {""}
+def _units(pair: Pair) -> dict[str, set[str]]:
+    """The units that each number has in either text: one may leave out what the other says."""
+    units: dict[str, set[str]] = {}
+    for token in (*pair.claim.numbers, *pair.evidence.numbers):
+        units.setdefault(token.stem, set()).add(token.unit)
+    return {stem: of - {""} or {""} for stem, of in units.items()}
 
 
 def find_doubt(pair: Pair) -> Difference | None:

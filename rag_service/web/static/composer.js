@@ -32,16 +32,17 @@ export class Composer {
       event.preventDefault();
       const question = this.text.trim();
       this._waits = Boolean(document.querySelector(UNREAD));
-      if (this._waits) this.flash(t("attached_waits"));
+      if (this._waits) this.flash(t("attached_waits"), null);
       if (!question || this._waits || this._send.disabled || !ask(question)) return;
       this.set("");
       saveDraft(question); // until it is answered: a reload in between must not lose it
     });
     document.addEventListener("attached", ({ detail }) => {
       if (!this._waits || document.querySelector(UNREAD)) return;
-      this._waits = false;
+      this._endWaiting();
       if (detail === "done") byId("ask-form").requestSubmit();
     });
+    document.addEventListener("conversation-begun", () => this._waits && this._endWaiting());
     this.set(readDraft());
   }
 
@@ -73,18 +74,26 @@ export class Composer {
     if (hadFocus) (isRunning ? this._stop : this._box).focus();
   }
 
-  /** Say for a while why nothing happens. */
-  flash(words) {
+  _endWaiting() {
+    this._waits = false;
+    this._unflash();
+  }
+
+  /** Say why nothing happens. @param time milliseconds for which it is said; null: until that is over */
+  flash(words, time = HINT_FOR) {
     announce(words);
     const note = /** @type {HTMLElement} */ (document.querySelector("#question-hint .keys"));
     note.dataset.usual ??= note.textContent;
     note.textContent = words;
     note.classList.add("is-told"); // on a phone, where the usual words are not shown, too
     clearTimeout(this._told);
-    this._told = setTimeout(() => {
-      note.textContent = note.dataset.usual;
-      note.classList.remove("is-told");
-    }, HINT_FOR);
+    if (time !== null) this._told = setTimeout(() => this._unflash(), time);
+  }
+
+  _unflash() {
+    const note = /** @type {HTMLElement} */ (document.querySelector("#question-hint .keys"));
+    note.textContent = note.dataset.usual;
+    note.classList.remove("is-told");
   }
 
   _press(event, last) {

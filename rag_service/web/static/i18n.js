@@ -32,8 +32,11 @@ export const knows = (key) => key in strings;
 
 const format = (value) => (typeof value === "number" ? whole(value) : upright(String(value)));
 
-/** A name without the characters that turn the direction of what follows it (UAX #9); CSS alone cannot contain them. */
-export const upright = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
+/** A name without the characters that turn the direction of what follows it (UAX #9), and without marks that are piled up on
+ * a letter over the lines above and below; CSS alone cannot contain them. */
+export const upright = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "").replace(PILED, "$1");
+
+const PILED = /(\p{Mn}{4})\p{Mn}+/gu; // no language has more on one letter
 
 export const whole = (value) => new Intl.NumberFormat(locale).format(value);
 

@@ -44,6 +44,16 @@ whoAmI().then((user) => {
   if (read(ATTACHED)) import("./attach.js");
 }, () => {});
 
+// What nobody waits for fails in silence otherwise: a refusal, or a module that cannot be fetched while the server is away.
+addEventListener("unhandledrejection", (event) => {
+  const isModule = event.reason instanceof TypeError && /module/i.test(event.reason.message);
+  if (!event.reason?.problem && !isModule) return;
+  event.preventDefault();
+  const messages = document.querySelector(".view:not([hidden]) .view-messages");
+  messages?.replaceChildren(errorNotice(isModule ? networkError() : event.reason));
+  messages?.scrollIntoView({ block: "nearest" });
+});
+
 function loadPanel() {
   panel ??= import("./panel.js").then(
     (module) => module.panel(),

@@ -91,7 +91,7 @@ class SourcePanel {
       "div",
       { className: "panel-head" },
       icon(iconOf(name), "icon-file"),
-      el("div", {}, el("h2", { id: "panel-title", tabIndex: -1 }, upright(name)), place ? el("p", { className: "muted" }, place) : null),
+      el("div", {}, el("h2", { id: "panel-title", tabIndex: -1, title: upright(name) }, upright(name)), place ? el("p", { className: "muted" }, place) : null),
       close,
     );
   }

@@ -39,7 +39,7 @@ export function startScope() {
 function show() {
   const words = currentScope()?.words;
   byId("scope-choice").hidden = chosenAgent() !== null;
-  byId("scope").replaceChildren(icon("files"), el("span", { className: "scope-words" }, words ?? t("scope_all")));
+  byId("scope").replaceChildren(icon("files"), el("span", { className: "scope-words" }, words ?? t("scope_all")), icon("chevron"));
   byId("scope").title = t("scope_title");
   byId("scope-clear").hidden = !words;
 }
@@ -60,6 +60,7 @@ async function choose() {
       ...box("documents", t("scope_documents"), scope.documents, scope.documents, ({ name }) => upright(name)),
       { name: "tags", label: t("scope_tags"), hint: t("scope_tags_hint"), value: scope.tags.join(", "), maxLength: 1000 },
     ],
+    content: el("p", {}, el("a", { href: "#documents" }, t("scope_single"))),
     action: t("scope_apply"),
     save: (values) => {
       scopeTo({

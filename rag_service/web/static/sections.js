@@ -11,6 +11,7 @@ import { makeGrid, readCells } from "./sheet_grid.js";
 
 const CHUNKS = 40; // loaded at once; two thirds of them behind the one that is cited
 const HEADER = "header"; // the part of a mail that says who wrote to whom, when and about what
+const MESSAGE = /\.(eml|msg)$/i; // a message within a mailbox or another message
 const QUOTED = "quoted"; // the part of a mail that it quotes from somebody who is not named
 
 /** Show the parts of a document: all of them, or those around a citation. Throws when they are of another version. */
@@ -54,10 +55,10 @@ function readGroups(chunks, citation) {
     for (const span of chunk.spans) {
       const [start, end] = [Math.max(span.start, chunk.start, done), Math.min(span.end, chunk.end)];
       if (end <= start || !span.location) continue;
-      const [key, part] = keyOf(span.location);
+      const { key, member, role: apart } = keyOf(span.location);
       const said = characters.slice(start - base, end - base).join("");
-      const role = part ?? (said.trim() === span.location.headings.at(-1) ? "title" : "");
-      if (open.key !== key) groups.push((open = { key, location: span.location, blocks: [], chunks: new Set(), cells: [], isQuoted: false }));
+      const role = apart ?? (said.trim() === span.location.headings.at(-1) ? "title" : "");
+      if (open.key !== key) groups.push((open = { key, member, location: span.location, blocks: [], chunks: new Set(), cells: [], isQuoted: false, isFolded: false }));
       const last = open.blocks.at(-1);
       if (last?.role === role && role !== "title") last.end = end;
       else open.blocks.push({ role, start, end });
@@ -75,26 +76,31 @@ function readGroups(chunks, citation) {
       block.quote = citation.quote && from < to ? { start: offset(from - block.start), end: offset(to - block.start) } : null;
     }
     group.isQuoted = group.blocks.some(({ quote }) => quote);
+    const isMessage = (group.location.slide ?? null) === null && !group.location.sheet && (!group.member || MESSAGE.test(group.member));
+    const before = groups.slice(0, groups.indexOf(group)).filter(({ member }) => member === group.member);
+    // What was written before; where nothing stands above it, it is what the mail says.
+    group.isFolded = isMessage && group.blocks[0].role === "title" && before.some(({ blocks }) => blocks.some(({ role }) => role !== HEADER));
   }
   return groups;
 }
 
-/** What a place belongs to, and the part of it that stands apart, such as the notes of a slide; null: none. */
-function keyOf({ slide = null, sheet, headings, part }) {
-  if (slide !== null) return [`slide ${slide}`, part];
-  if (sheet) return [`sheet ${sheet}`, null];
-  if (part && part !== HEADER && part !== QUOTED) return [`part ${part}`, null];
-  return [`message ${headings[0] ?? ""}`, part];
+/** What a place belongs to: {key, member, role}; `member` is a message or a file within, `role` what stands apart in it. */
+function keyOf({ slide, sheet, headings, part }) {
+  const path = part?.split(" > ") ?? [];
+  const role = (slide ?? null) !== null || path.at(-1) === HEADER || path.at(-1) === QUOTED ? (path.pop() ?? null) : null;
+  const member = path.join(" > ");
+  const isMessage = !member || MESSAGE.test(member);
+  return { key: [slide, sheet, member, isMessage ? headings[0] : ""].join(" "), member, role };
 }
 
-function makeGroup({ location, blocks, cells, isQuoted }, name) {
-  const { slide = null, sheet, part, headings } = location;
+function makeGroup({ location, member, blocks, cells, isQuoted, isFolded }, name) {
+  const { sheet } = location;
   const shown = blocks.map((block) => makeBlock(block, name));
-  if (slide === null && !sheet && headings.length && blocks[0].role === "title") {
-    const [title, ...rest] = shown; // of a message of before
+  if (isFolded) {
+    const [title, ...rest] = shown;
     return el("details", { className: "part", open: isQuoted }, el("summary", {}, title), ...rest);
   }
-  const words = fullPlace({ ...location, headings: [], cell: null, row: null, paragraph: null, part: slide !== null || part === HEADER ? null : part });
+  const words = fullPlace({ ...location, headings: [], cell: null, row: null, paragraph: null, part: member || null });
   const grid = sheet && cells.length ? makeGrid([...new Map(cells).values()]) : null;
   return el("section", { className: "part" }, words ? el("h3", { className: "part-head" }, words) : null, ...(grid ? [grid] : shown));
 }

@@ -14,8 +14,9 @@ from fpdf import FPDF
 
 from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.passage import locate
-from rag_service.domain import Location
+from rag_service.domain import Location, Span
 from rag_service.readers.parse import parse
+from rag_service.word_boxes import pack, with_boxes
 from tests.unit.answering.proof.answers import make_hit
 
 PROSE = (
@@ -114,3 +115,10 @@ def test_a_quote_over_a_page_break_names_both_pages_and_one_behind_it_its_own() 
     assert pages_of("eight per cent until the lift runs") == (2, None)
     assert pages_of("The tenant may reduce the rent") == (1, None)
     assert chunk.location is not None and (chunk.location.page, chunk.location.last_page) == (1, 2)
+
+
+def test_a_mark_leaves_out_what_stands_in_a_gap_between_its_words() -> None:
+    words = [(0, 7, (46, 148, 100, 178)), (9, 12, (800, 148, 860, 178)), (13, 15, (865, 148, 880, 178))]
+    span = Span(start=0, end=15, location=Location(page=1), words=pack(words))
+    boxes = with_boxes(span.location, [span], 0, 15).boxes
+    assert boxes == ((46, 148, 100, 178), (800, 148, 880, 178)), "a blank is bridged, a gap between columns is not"
