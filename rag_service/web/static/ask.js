@@ -272,6 +272,7 @@ export class Asking {
 
   async _ask(question, { agent = chosenAgent(), replaces = null } = {}) {
     if (this._owner !== null || this._isSwitched(agent)) this._startNew(); // a conversation has one owner
+    document.querySelector(".ask .view-messages").replaceChildren(); // what went wrong before is over
     const turn = new Turn(question, { ...this._callbacks, agent, scope: agent ? null : currentScope(), conversation: this._conversationWith(agent, replaces) });
     this._running = turn;
     this._add(turn);

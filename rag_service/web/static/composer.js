@@ -6,6 +6,7 @@ import { t } from "./i18n.js";
 
 const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
 const HINT_FOR = 4000; // milliseconds
+const GROWS = CSS.supports("field-sizing", "content"); // with its text, by itself
 const UNREAD = "#attached .upload:not([data-state=failed])"; // files that are on their way; a question waits for them
 
 export class Composer {
@@ -113,7 +114,8 @@ export class Composer {
     byId("question-count").textContent = length > max * NEARLY_FULL ? t("too_long", { count: length, max }) : "";
     this._box.setAttribute("aria-invalid", String(length > max));
     this._send.disabled = length > max;
-    this._box.style.height = "auto"; // grow with the text; browsers with field-sizing do it by themselves
-    this._box.style.height = `${this._box.scrollHeight}px`;
+    if (GROWS) return;
+    this._box.style.height = "auto";
+    if (this._box.checkVisibility()) this._box.style.height = `${this._box.scrollHeight}px`; // hidden, it has none
   }
 }
