@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import uuid
 
-from tests.acceptance.page_actions import NOTE, add, ask
+from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
 from tests.integration.web.browser import PHONE, browser
-from tests.integration.web.papers import upload_of
+from tests.integration.web.papers import REPORT, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
+from tests.unit.readers.office_samples import pptx, shape
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
+RATE = "What was the service rate of the Lille plant?"
 VACATION = "How many days of vacation do employees receive?"
 
 
@@ -37,3 +39,57 @@ def test_a_new_question_ends_what_was_said_of_a_conversation_that_is_gone(
     one.page.wait_for_selector(".ask .notice-error")
     ask(one, VACATION)
     assert one.page.locator(".ask .notice-error").count() == 0
+
+
+def test_a_search_in_a_document_marks_the_words_and_says_where_they_are_not(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("searches"))
+    add(one, upload_of("report.pdf", REPORT))
+    row(one, "report.pdf").get_by_role("button", name="report.pdf", exact=True).click()
+    field = one.page.locator(".document-search input")
+    field.fill("zebra")
+    field.press("Enter")
+    one.page.wait_for_selector("#panel >> text=0 passages found")
+    assert one.page.get_by_text("Without these words").is_visible()
+    field.fill("lílle")
+    field.press("Enter")
+    one.page.locator(".found mark", has_text="Lille").first.click()
+    one.page.wait_for_selector("#panel .pdf-mark")
+    widths = one.page.locator("#panel .pdf-mark").evaluate_all("marks => marks.map((mark) => parseFloat(mark.style.width))")
+    assert 0 < max(widths) < 10, "the word, not its passage; in percent of the page"
+
+
+def test_a_whole_document_opens_at_the_quote_and_marks_it(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("whole"))
+    deck = pptx([shape("Orders are steady.")], [shape("The crane of Sines lifts 44 tons.")], [shape("Thank you.")])
+    rules = "\n\n".join(f"# Rule {number}\n\n{'Ships wait at the quay until they are called. ' * 20}" for number in range(20))
+    add(one, upload_of("deck.pptx", deck), upload_of("rules.md", f"{rules}\n\n# Tugs\n\nA tug costs 310 euros an hour.\n\n{rules}"))
+    for question, quote in [("How much does the crane of Sines lift?", "44 tons"), ("What does a tug cost an hour?", "310 euros")]:
+        ask(one, question)
+        one.page.locator(".turn").last.locator(".badge").first.click()
+        one.page.wait_for_selector(f"{MARKED} >> text={quote}")
+        one.page.get_by_role("button", name="Open the whole document").click()
+        one.page.wait_for_selector(".document-search")
+        mark = one.page.locator(MARKED, has_text=quote)
+        mark.wait_for()
+        box, height = mark.bounding_box(), one.page.evaluate("innerHeight")
+        assert box and 0 < box["y"] < height, "in sight"
+        assert one.page.locator("#panel .part").count() in (0, 3), "all slides"
+
+
+def test_of_a_deleted_document_nothing_is_offered_that_is_gone(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("offers"))
+    add(one, upload_of("report.pdf", REPORT))
+    ask(one, RATE)
+    one.page.locator(".turn .badge").first.click()
+    one.page.wait_for_selector("#panel .pdf-mark")  # the page is known by now
+    one.page.keyboard.press("Escape")
+    documents(one)
+    press(one, "report.pdf", "Delete")
+    one.page.click(".dialog button[type=submit]")
+    row(one, "report.pdf").wait_for(state="detached")
+    one.page.click("nav a[data-to=ask]")
+    one.page.locator(".turn .badge.status-past").first.click()
+    one.page.wait_for_selector("#panel >> text=This is what the answer quoted")
+    assert one.page.locator("#panel .source-bar button, #panel canvas").count() == 0

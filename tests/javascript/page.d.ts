@@ -61,6 +61,7 @@ interface Filters {
 
 /** A document to be shown as a whole. */
 interface Shown extends Named {
+  marked?: { quote: string; start: number; end: number } | null;
   contentHash: string | null;
   language?: string | null;
   location?: any; // as of a citation

@@ -38,6 +38,13 @@ export const upright = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\
 
 const PILED = /(\p{Mn}{4})\p{Mn}+/gu; // no language has more on one letter
 
+/** A text for a search: case, accents and kinds of space make no difference. It is as long as it was. */
+export const fold = (text) =>
+  text.replace(/\s/g, " ").replace(/\p{L}/gu, (letter) => {
+    const plain = letter.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+    return plain.length === letter.length ? plain : letter;
+  });
+
 export const whole = (value) => new Intl.NumberFormat(locale).format(value);
 
 export const decimal = (value) =>

@@ -16,7 +16,7 @@ export async function makeList(section) {
   const results = el("div", { "aria-live": "polite" });
   const field = (control, words) => el("div", { className: "field" }, el("label", { htmlFor: control.id }, words), control);
   const form = el("form", { className: "retrieval" }, field(question, t("question")), field(corpus, t("retrieval_corpus")),
-    el("button", { type: "submit", className: "button primary" }, icon("zoom"), t("retrieval_run")));
+    el("button", { type: "submit", className: "button primary" }, icon("search"), t("retrieval_run")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     await show(results, { query: question.value.trim(), corpusIds: corpus.value ? [corpus.value] : [] });

@@ -51,7 +51,7 @@ class SourcePanel {
         passage,
         rating ? el("p", { className: "panel-rating" }, el("span", { className: "muted" }, t("citation_question")), rating.buttons) : null,
         rating?.more,
-        citation.documentId && name && evidence.changeOf(citation) !== "gone" ? this._wholeDocument(citation, name) : null,
+        citation.documentId && name && evidence.changeOf(citation) !== "gone" ? this._wholeDocument(citation, name, evidence.changeOf(citation)) : null,
       ),
     );
     this._show();
@@ -78,8 +78,10 @@ class SourcePanel {
     if (this._dialog.open) quietly(() => this._dialog.close()); // it gives focus back by itself, too
   }
 
-  _wholeDocument({ documentId, contentHash, location, chunkId }, name) {
-    const onclick = () => this.openDocument({ id: documentId, contentHash, name, location, chunkId }, this._opener);
+  /** Opens where the quote stands, which stays marked unless the document has changed. */
+  _wholeDocument({ documentId, contentHash, location, chunkId, quote, start, end }, name, change) {
+    const marked = quote && start !== null && !change ? { quote, start, end } : null;
+    const onclick = () => this.openDocument({ id: documentId, contentHash, name, location, chunkId, marked }, this._opener);
     return el("p", {}, el("button", { type: "button", className: "quiet", onclick }, icon(iconOf(name)), t("open_document")));
   }
 

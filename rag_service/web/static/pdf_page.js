@@ -1,7 +1,7 @@
 // A page of a PDF or an image as its author made it, with the quote marked.
 
 import { el, hidden, icon } from "./dom.js";
-import { t } from "./i18n.js";
+import { fold, t } from "./i18n.js";
 import { Newest } from "./newest.js";
 import { openImage, openPdf } from "./pdf_document.js";
 import { extensionOf } from "./places.js";
@@ -13,17 +13,19 @@ const SHARPEST = 2; // pixels of the canvas per pixel of the page's layout
 /** Show the page of a citation in an element of the page. Throws when it cannot be shown. */
 export async function showOriginal(into, { citation, name }) {
   const { pdf, lost } = extensionOf(name) === "pdf" ? await openPdf(citation) : { pdf: openImage(citation), lost: NEVER };
-  const view = new PdfView(into, { pdf: await Promise.race([pdf, lost]), lost, name, citation });
+  const opened = await Promise.race([pdf, lost]);
+  const cited = citation.isFound ? await Promise.race([pageWith(citation, opened), lost]) : citation.location.page;
+  const view = new PdfView(into, { pdf: opened, lost, name, citation, cited });
   await view.draw();
 }
 
 class PdfView {
-  constructor(into, { pdf, lost, name, citation }) {
+  constructor(into, { pdf, lost, name, citation, cited }) {
     this._pdf = pdf;
     this._lost = lost;
     this._name = name;
     this._citation = citation;
-    this._cited = citation.location.page;
+    this._cited = cited;
     this._number = Math.min(this._cited, pdf.numPages);
     this._zoom = 0; // index of ZOOMS
     this._newest = new Newest(); // only the newest drawing is shown
@@ -52,7 +54,7 @@ class PdfView {
     const words = t("page_of", { page: this._number, total: this._pdf.numPages });
     const canvas = el("canvas", { width: viewport.width * ratio, height: viewport.height * ratio, role: "img", "aria-label": `${this._name}, ${words}` });
     await page.render({ canvas, viewport, transform: [ratio, 0, 0, ratio, 0, 0] }).promise;
-    const marks = this._number === this._cited ? makeMarks(this._citation) : [];
+    const marks = this._number === this._cited ? await makeMarks(this._citation, page) : [];
     if (signal.aborted) return;
     this._sheet.style.width = `${ZOOMS[this._zoom] * 100}%`;
     this._sheet.replaceChildren(canvas, ...marks);
@@ -88,8 +90,34 @@ function button(key, shape, onclick, extra = "") {
 }
 
 /** The boxes of a quote over the page, in shares of its size; the whole quote is read with the first. */
-const makeMarks = ({ quote, location }) =>
-  (location.boxes ?? []).map((box, index) => makeMark(index ? "" : quote, shares(...box)));
+async function makeMarks({ quote, location, isFound }, page) {
+  const found = isFound ? await findWords(quote, page) : [];
+  const boxes = found.length ? found : (location.boxes ?? []);
+  return boxes.map((box, index) => makeMark(index ? "" : quote, shares(...box)));
+}
+
+/** The page of a passage on which words stand that a search has found. */
+async function pageWith({ quote, location: { page, lastPage } }, pdf) {
+  for (let number = page; number <= Math.min(lastPage ?? page, pdf.numPages); number++) {
+    if ((await findWords(quote, await pdf.getPage(number))).length) return number;
+  }
+  return page;
+}
+
+/** Boxes of words that a search has found: of them it knows only in which passage they stand. */
+async function findWords(words, page) {
+  const { items = [] } = (await page.getTextContent?.()) ?? {};
+  const { viewBox, width, height } = { ...page.getViewport({ scale: 1 }) };
+  const isUpright = viewBox && width === viewBox[2] - viewBox[0];
+  if (!isUpright) return [];
+  return items.flatMap(({ str, transform: [, across, , , x, y], width: length, height: tall }) => {
+    const at = fold(str).indexOf(fold(words));
+    if (at < 0 || across) return [];
+    const [left, right] = [at, at + words.length].map((place) => x - viewBox[0] + (length * place) / str.length);
+    const base = viewBox[3] - y;
+    return [[(left / width) * 1000, ((base - tall) / height) * 1000, (right / width) * 1000, ((base + tall / 4) / height) * 1000]];
+  });
+}
 
 function makeMark(text, box) {
   const mark = el("mark", { className: "pdf-mark" }, hidden(text));

@@ -24,7 +24,7 @@ export async function showOriginal(into, { citation, name }) {
     const groups = readGroups(items, citation);
     const cited = groups.findIndex((group) => (citation.quote ? group.isQuoted : group.chunks.has(index)));
     if (citation.quote && cited < 0) throw new Error("another version");
-    const isSlide = (groups[cited]?.location.slide ?? null) !== null && citation.quote;
+    const isSlide = (groups[cited]?.location.slide ?? null) !== null && citation.quote && !citation.isWhole;
     const draw = ([begin, end]) => {
       const more = (key, onclick) => el("button", { type: "button", className: "quiet", onclick }, t(key));
       into.replaceChildren(

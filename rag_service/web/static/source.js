@@ -25,7 +25,8 @@ export async function showSource(into, source, signal) {
     into.replaceChildren(...namedOnly(citation, source.evidence));
     return;
   }
-  const original = originalOf(source);
+  const isGone = source.evidence.changeOf?.(citation) === "gone"; // nothing of it can be fetched
+  const original = isGone ? null : originalOf(source);
   const area = el("div", { className: "source-view" });
   const show = async (view) => {
     const shown = el("div", {}, el("p", { className: "muted" }, t("panel_loading")));
@@ -50,7 +51,7 @@ export async function showSource(into, source, signal) {
     el("button", { type: "button", className: "quiet", "data-view": view, onclick: choose(view) }, t(view === "text" ? "view_text" : original.label)),
   );
   into.replaceChildren(
-    el("div", { className: "source-bar" }, tabs.length ? el("div", { role: "group", className: "tabs", "aria-label": t("panel_view") }, ...tabs) : null, saveButton(source)),
+    el("div", { className: "source-bar" }, tabs.length ? el("div", { role: "group", className: "tabs", "aria-label": t("panel_view") }, ...tabs) : null, isGone ? null : saveButton(source)),
     area,
   );
   await show(original && read(CHOICE) !== "text" ? "original" : "text");

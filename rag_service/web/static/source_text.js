@@ -8,7 +8,7 @@ import { renderPassage } from "./passage.js";
 
 const BEFORE = 600; // characters shown around the quote
 const AFTER = 1200;
-const STEP = 4000; // characters added by "earlier" and "later"
+const STEP = 4000; // characters added by "earlier" and "later", and around the place at which a whole document opens
 const MOST = 20_000; // characters that the service gives at once
 
 /** Fill an element with the text around a quote, until `signal` is aborted. */
@@ -39,7 +39,7 @@ export async function showText(into, { citation, name, evidence }, signal) {
     }
   };
   if (citation.start === null) fill(alone(citation.quote), el("p", { className: "muted" }, t("panel_not_in_text")));
-  else await load(citation.start - BEFORE, citation.end + (citation.quote ? AFTER : STEP));
+  else await load(citation.start - (citation.isWhole ? STEP : BEFORE), citation.end + (citation.quote && !citation.isWhole ? AFTER : STEP));
 }
 
 /** Nothing supports the sentence: what the answer pointed at, so that its reader can judge. */
