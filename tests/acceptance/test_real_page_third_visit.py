@@ -6,7 +6,7 @@ import uuid
 
 from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
 from tests.integration.web.browser import PHONE, browser
-from tests.integration.web.papers import REPORT, upload_of
+from tests.integration.web.papers import REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.unit.readers.office_samples import pptx, shape
 
@@ -93,3 +93,46 @@ def test_of_a_deleted_document_nothing_is_offered_that_is_gone(enter: SignIn, re
     one.page.locator(".turn .badge.status-past").first.click()
     one.page.wait_for_selector("#panel >> text=This is what the answer quoted")
     assert one.page.locator("#panel .source-bar button, #panel canvas").count() == 0
+
+
+def test_on_a_phone_the_agent_and_the_place_of_the_search_can_be_read(enter: SignIn, real_service: RealService) -> None:
+    with real_service.client(real_service.admin) as client:
+        client.post("/api/v1/agents", json={"name": "Personal"}).raise_for_status()
+    one = enter(real_service.add_person("choices"), size=PHONE, locale="es-ES")
+    add(one, upload_of("leave.md", NOTE))
+    ask(one, VACATION)
+    one.page.wait_for_selector("#share-conversation:visible")
+    widths = {name: one.page.locator(name).evaluate("one => one.clientWidth") for name in ("#agent", ".scope-words")}
+    assert min(widths.values()) > 90, widths
+
+
+def test_at_four_times_the_size_a_source_names_its_document_in_one_line(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("zooms"), size=(360, 225))
+    add(one, upload_of("festival-report-of-the-harbour.md", NOTE))
+    ask(one, VACATION)
+    one.page.locator(".turn .badge").first.click()
+    one.page.wait_for_selector(MARKED)
+    box = one.page.locator("#panel-title").bounding_box()
+    assert box and box["height"] < 30
+
+
+def test_row_numbers_of_a_sheet_stay_readable_where_its_columns_slide_below_them(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("slides"), size=PHONE)
+    add(one, upload_of("stocks.xlsx", WORKBOOK))
+    row(one, "stocks.xlsx").get_by_role("button", name="stocks.xlsx", exact=True).click()
+    one.page.wait_for_selector("#panel .grid")
+    at_the_edge = one.page.locator("#panel .table-scroll").evaluate(
+        """area => {
+            area.scrollLeft = 60;
+            const { left } = area.getBoundingClientRect();
+            return [...area.querySelectorAll("tr")].map((line) => {
+                const { top, height } = line.getBoundingClientRect();
+                return document.elementFromPoint(left + 8, top + height / 2) === line.firstElementChild;
+            });
+        }"""
+    )
+    assert len(at_the_edge) == 5 and all(at_the_edge)
