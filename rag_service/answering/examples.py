@@ -36,11 +36,13 @@ class Example:
     file_name: str | None
 
 
-async def has_documents(connection: Connection) -> bool:
-    """Whether there is a document that the asker may ask about, also of those that come with the service."""
+async def has_documents(connection: Connection, names: Collection[str] | None = None) -> bool:
+    """Whether there is a document that the asker may ask about, with one of these file names; None: any."""
     cursor = await connection.execute(
         """SELECT EXISTS (SELECT FROM documents n JOIN corpora k ON k.id = n.corpus_id AND k.active
-           WHERE n.chunk_count > 0 AND (n.expires_at IS NULL OR n.expires_at > now()))"""
+           WHERE n.chunk_count > 0 AND (n.expires_at IS NULL OR n.expires_at > now())
+             AND (%(names)s::text[] IS NULL OR n.file_name = ANY(%(names)s)))""",
+        {"names": None if names is None else list(names)},
     )
     return bool((await cursor.fetchone() or (False,))[0])
 

@@ -136,3 +136,18 @@ def test_row_numbers_of_a_sheet_stay_readable_where_its_columns_slide_below_them
         }"""
     )
     assert len(at_the_edge) == 5 and all(at_the_edge)
+
+
+def test_questions_over_the_samples_are_offered_only_to_those_who_have_them(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("own-only"), locale="es-ES")
+    add(one, upload_of("leave.md", NOTE))  # gives no example in Spanish
+    one.page.goto("/#ask/new")
+    with one.page.expect_response(lambda reply: "/examples" in reply.url):
+        one.page.reload()
+    block = one.page.locator("#examples-block")
+    block.wait_for(state="hidden")
+    add(one, upload_of("empadronamiento.es.md", "# Padrón\n\nPara empadronarse se presenta el DNI.\n"))
+    one.page.click("nav a[data-to=ask]")
+    block.wait_for(state="visible")

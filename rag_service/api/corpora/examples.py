@@ -24,6 +24,7 @@ class ExampleBody(Struct, kw_only=True, frozen=True, rename="camel"):
 class ExampleList(Struct, kw_only=True, frozen=True, rename="camel"):
     items: Sequence[ExampleBody]
     has_documents: Annotated[bool, Meta(description="Whether there are any documents that the caller can ask about.")]
+    has_samples: Annotated[bool, Meta(description="Whether the sample documents are among them.")]
 
 
 @get(
@@ -43,5 +44,6 @@ async def list_examples(
     async with caller.transaction() as connection:
         found = await find_examples(connection, caller.tenancy.shipped, language=language)
         askable = bool(found) or await has_documents(connection)
+        has_samples = askable and await has_documents(connection, caller.tenancy.shipped)
     items = [ExampleBody(question=one.question, document_id=one.document_id, file_name=one.file_name) for one in found]
-    return ExampleList(items=items, has_documents=askable)
+    return ExampleList(items=items, has_documents=askable, has_samples=has_samples)

@@ -11,8 +11,8 @@ export async function showOwnExamples() {
   const user = await whoAmI().catch(() => null);
   const found = await read("/examples", { language: document.documentElement.lang }).catch(() => null); // the others stay
   if (user && found) byId("no-documents").replaceChildren(...(found.hasDocuments ? [] : [whatToDo(user)]));
-  byId("examples-block").hidden = found?.hasDocuments === false;
-  if (!found?.items?.length) return;
+  byId("examples-block").hidden = Boolean(found) && !found.items.length && !found.hasSamples;
+  if (!found?.items.length) return;
   const button = ({ question }) =>
     el("button", { type: "button", className: "example" }, el("span", {}, question), icon("chevron"));
   byId("examples").replaceChildren(...found.items.map((example) => el("li", {}, button(example))));
