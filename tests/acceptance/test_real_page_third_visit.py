@@ -6,7 +6,7 @@ import uuid
 
 from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
 from tests.integration.web.browser import PHONE, browser
-from tests.integration.web.papers import REPORT, WORKBOOK, upload_of
+from tests.integration.web.papers import MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.unit.readers.office_samples import pptx, shape
 
@@ -151,3 +151,22 @@ def test_questions_over_the_samples_are_offered_only_to_those_who_have_them(
     add(one, upload_of("empadronamiento.es.md", "# Padrón\n\nPara empadronarse se presenta el DNI.\n"))
     one.page.click("nav a[data-to=ask]")
     block.wait_for(state="visible")
+
+
+def test_the_header_of_a_mail_is_in_the_words_of_the_page(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("correo"), locale="es-ES")
+    add(one, upload_of("mail.eml", MAIL))
+    row(one, "mail.eml").get_by_role("button", name="mail.eml", exact=True).click()
+    one.page.wait_for_selector("#panel .part dt")
+    assert one.page.locator("#panel .part dt").all_inner_texts() == ["De", "Para", "Asunto"]
+
+
+def test_nothing_beside_a_copied_answer_moves(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("copies"))
+    add(one, upload_of("leave.md", NOTE))
+    ask(one, VACATION)
+    save = one.page.get_by_role("button", name="Save the answer as a file")
+    before = save.bounding_box()
+    one.page.get_by_role("button", name="Copy answer").click()
+    one.page.wait_for_selector(".answer-actions >> text=Copied")
+    assert save.bounding_box() == before

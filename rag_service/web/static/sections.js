@@ -4,7 +4,7 @@
 import { read } from "./api.js";
 import { el } from "./dom.js";
 import { offsetMap } from "./evidence.js";
-import { t, upright } from "./i18n.js";
+import { knows, t, upright } from "./i18n.js";
 import { renderPassage } from "./passage.js";
 import { fullPlace, partWords } from "./places.js";
 import { makeGrid, readCells } from "./sheet_grid.js";
@@ -124,7 +124,8 @@ function makeHeader(text, quote) {
     if (colon < 0) return [];
     const within = quote && quote.start < at && quote.end > start + colon + 2;
     const value = line.slice(colon + 2);
-    return [el("div", {}, el("dt", {}, line.slice(0, colon)), el("dd", {}, within ? el("mark", {}, upright(value)) : upright(value)))];
+    const [label, key] = [line.slice(0, colon), `mail_${line.slice(0, colon).toLowerCase()}`];
+    return [el("div", {}, el("dt", {}, knows(key) ? t(key) : label), el("dd", {}, within ? el("mark", {}, upright(value)) : upright(value)))];
   });
   return el("dl", { className: "part-header" }, ...rows);
 }

@@ -270,6 +270,7 @@ export class Turn {
     const label = el("span", {}, t("copy"));
     const copy = async () => {
       const copied = await copyText(await this._markdown());
+      label.style.minWidth = `${label.offsetWidth}px`; // what stands beside it stays where it is
       label.textContent = t(copied ? "copied" : "copy_failed");
       announce(label.textContent);
       setTimeout(() => (label.textContent = t("copy")), 2500);

@@ -99,7 +99,7 @@ export function makeVerdict(final, isProved, changes = {}) {
     "p",
     { className: `decision decision-${final.decision}` },
     icon(sign, `is-${sign}`),
-    el("strong", {}, words),
+    el("strong", {}, since.length && !words.endsWith(".") ? `${words}.` : words),
     ...[reason, ...since].filter(Boolean).map((one) => ` ${one}`),
   );
 }
