@@ -138,7 +138,8 @@ async def test_examples_come_from_ones_own_documents_and_are_answered(
         assert "tesoro de Luis" in text
         assert "kayak" not in text and "Ignore all" not in text
     async with client_of(application, await new_key(house, await house.user("eva"))) as client:  # type: ignore[arg-type]
-        assert (await client.get("/api/v1/examples")).json() == {"items": [], "hasDocuments": False, "hasSamples": False}
+        nothing = {"items": [], "hasDocuments": False, "hasSamples": False}
+        assert (await client.get("/api/v1/examples")).json() == nothing
 
 
 async def test_quickstart_asks_what_the_folder_answers(

@@ -1,8 +1,10 @@
-"""What a third visitor stumbled over: words, marks and names stay readable, and nothing is offered that is not there."""
+"""What a third visitor stumbled over: words, marks and names can be read, and nothing is offered that is not there."""
 
 from __future__ import annotations
 
 import uuid
+
+import pytest
 
 from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
 from tests.integration.web.browser import PHONE, browser
@@ -13,6 +15,7 @@ from tests.unit.readers.office_samples import pptx, shape
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
 RATE = "What was the service rate of the Lille plant?"
+WAITING = "Ships wait at the quay until they are called. "
 VACATION = "How many days of vacation do employees receive?"
 
 
@@ -56,16 +59,19 @@ def test_a_search_in_a_document_marks_the_words_and_says_where_they_are_not(
     field.press("Enter")
     one.page.locator(".found mark", has_text="Lille").first.click()
     one.page.wait_for_selector("#panel .pdf-mark")
-    widths = one.page.locator("#panel .pdf-mark").evaluate_all("marks => marks.map((mark) => parseFloat(mark.style.width))")
+    marks = one.page.locator("#panel .pdf-mark")
+    widths = marks.evaluate_all("marks => marks.map((mark) => parseFloat(mark.style.width))")
     assert 0 < max(widths) < 10, "the word, not its passage; in percent of the page"
 
 
 def test_a_whole_document_opens_at_the_quote_and_marks_it(enter: SignIn, real_service: RealService) -> None:
     one = enter(real_service.add_person("whole"))
     deck = pptx([shape("Orders are steady.")], [shape("The crane of Sines lifts 44 tons.")], [shape("Thank you.")])
-    rules = "\n\n".join(f"# Rule {number}\n\n{'Ships wait at the quay until they are called. ' * 20}" for number in range(20))
-    add(one, upload_of("deck.pptx", deck), upload_of("rules.md", f"{rules}\n\n# Tugs\n\nA tug costs 310 euros an hour.\n\n{rules}"))
-    for question, quote in [("How much does the crane of Sines lift?", "44 tons"), ("What does a tug cost an hour?", "310 euros")]:
+    rules = "\n\n".join(f"# Rule {number}\n\n{WAITING * 20}" for number in range(20))
+    tugs = f"{rules}\n\n# Tugs\n\nA tug costs 310 euros an hour.\n\n{rules}"
+    add(one, upload_of("deck.pptx", deck), upload_of("tugs.md", tugs))
+    quotes = {"How much does the crane of Sines lift?": "44 tons", "What does a tug cost an hour?": "310 euros"}
+    for question, quote in quotes.items():
         ask(one, question)
         one.page.locator(".turn").last.locator(".badge").first.click()
         one.page.wait_for_selector(f"{MARKED} >> text={quote}")
@@ -95,6 +101,7 @@ def test_of_a_deleted_document_nothing_is_offered_that_is_gone(enter: SignIn, re
     assert one.page.locator("#panel .source-bar button, #panel canvas").count() == 0
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_agent_and_the_place_of_the_search_can_be_read(enter: SignIn, real_service: RealService) -> None:
     with real_service.client(real_service.admin) as client:
         client.post("/api/v1/agents", json={"name": "Personal"}).raise_for_status()
@@ -106,6 +113,7 @@ def test_on_a_phone_the_agent_and_the_place_of_the_search_can_be_read(enter: Sig
     assert min(widths.values()) > 90, widths
 
 
+@pytest.mark.slow
 def test_at_four_times_the_size_a_source_names_its_document_in_one_line(
     enter: SignIn, real_service: RealService
 ) -> None:
@@ -118,6 +126,7 @@ def test_at_four_times_the_size_a_source_names_its_document_in_one_line(
     assert box and box["height"] < 30
 
 
+@pytest.mark.slow
 def test_row_numbers_of_a_sheet_stay_readable_where_its_columns_slide_below_them(
     enter: SignIn, real_service: RealService
 ) -> None:
@@ -161,6 +170,7 @@ def test_the_header_of_a_mail_is_in_the_words_of_the_page(enter: SignIn, real_se
     assert one.page.locator("#panel .part dt").all_inner_texts() == ["De", "Para", "Asunto"]
 
 
+@pytest.mark.slow
 def test_nothing_beside_a_copied_answer_moves(enter: SignIn, real_service: RealService) -> None:
     one = enter(real_service.add_person("copies"))
     add(one, upload_of("leave.md", NOTE))
