@@ -180,3 +180,16 @@ def test_nothing_beside_a_copied_answer_moves(enter: SignIn, real_service: RealS
     one.page.get_by_role("button", name="Copy answer").click()
     one.page.wait_for_selector(".answer-actions >> text=Copied")
     assert save.bounding_box() == before
+
+
+def test_a_search_in_no_document_is_not_called_a_topic_that_documents_do_not_cover(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("nowhere"))
+    add(one, upload_of("leave.md", NOTE))
+    one.page.click("nav a[data-to=ask]")
+    one.page.click("#scope")
+    one.page.locator(".dialog").get_by_label("Tags").fill("nobody gave this one")
+    one.page.click(".dialog button[type=submit]")
+    ask(one, VACATION)
+    assert one.page.locator(".turn .decision").inner_text().strip() == "No documents to search"

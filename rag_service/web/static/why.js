@@ -6,6 +6,7 @@ import { iconOf, sourcePlace } from "./places.js";
 import { differenceOf, proofOf, summarize } from "./proof.js";
 
 const SMALL_TALK = "small-talk"; // the `model` of a reply to "hello" or "thanks"
+const NOWHERE = new Set(["no_documents", "nothing_selected"]); // reasons: nothing was there to search
 const WAYS = new Set(["quote", "computed"]); // of proof that have a verdict of their own
 
 /** The disclosure "Why this answer". @param final the body of the `final` event */
@@ -110,7 +111,7 @@ function verdictOf(final) {
     const difference = final.citations.map(differenceOf).find(Boolean);
     return [t("decision_uncertain"), [reasonsOf(final)[0], difference].filter(Boolean).join(" ")];
   }
-  if (final.decision === "out_of_scope") return [t("decision_out_of_scope"), null];
+  if (final.decision === "out_of_scope") return [t(final.reasons?.some(({ code }) => NOWHERE.has(code)) ? "decision_nowhere" : "decision_out_of_scope"), null];
   const ways = new Set(final.citations.map(proofOf));
   return [t(ways.size === 1 && WAYS.has([...ways][0]) ? `decision_${[...ways][0]}` : "decision_can_proceed"), null];
 }
