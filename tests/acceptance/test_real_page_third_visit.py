@@ -193,3 +193,18 @@ def test_a_search_in_no_document_is_not_called_a_topic_that_documents_do_not_cov
     one.page.click(".dialog button[type=submit]")
     ask(one, VACATION)
     assert one.page.locator(".turn .decision").inner_text().strip() == "No documents to search"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["en-US", "es-ES", "fr-FR", "pt-PT"])
+def test_on_a_phone_the_progress_of_uploads_pushes_no_view_out_of_the_window(
+    enter: SignIn, real_service: RealService, locale: str
+) -> None:
+    one = enter(real_service.admin, size=PHONE, locale=locale)
+    documents(one)
+    one.page.locator("#uploads-progress").evaluate("one => { one.hidden = false; one.textContent = '100 %'; }")
+    for link in one.page.locator(".views a").all():
+        box = link.bounding_box()
+        assert box and 0 <= box["x"] <= PHONE[0] - box["width"]
+    inside = "one => one.scrollWidth <= one.clientWidth"
+    assert one.page.locator(".views").evaluate(inside)
