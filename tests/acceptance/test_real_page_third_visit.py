@@ -62,6 +62,11 @@ def test_a_search_in_a_document_marks_the_words_and_says_where_they_are_not(
     marks = one.page.locator("#panel .pdf-mark")
     widths = marks.evaluate_all("marks => marks.map((mark) => parseFloat(mark.style.width))")
     assert 0 < max(widths) < 10, "the word, not its passage; in percent of the page"
+    field.fill("dur")
+    field.press("Enter")
+    one.page.locator(".found mark", has_text="dur").first.click()
+    one.page.wait_for_selector("#panel .pdf-where:has-text('Page 3')")
+    one.page.wait_for_function("document.querySelectorAll('#panel .pdf-mark').length === 2")  # each time in a line
 
 
 def test_a_whole_document_opens_at_the_quote_and_marks_it(enter: SignIn, real_service: RealService) -> None:

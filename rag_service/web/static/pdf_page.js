@@ -110,13 +110,22 @@ async function findWords(words, page) {
   const { viewBox, width, height } = { ...page.getViewport({ scale: 1 }) };
   const isUpright = viewBox && width === viewBox[2] - viewBox[0];
   if (!isUpright) return [];
+  const wanted = fold(words);
   return items.flatMap(({ str, transform: [, across, , , x, y], width: length, height: tall }) => {
-    const at = fold(str).indexOf(fold(words));
-    if (at < 0 || across) return [];
-    const [left, right] = [at, at + words.length].map((place) => x - viewBox[0] + (length * place) / str.length);
+    if (across) return []; // not along a line
     const base = viewBox[3] - y;
-    return [[(left / width) * 1000, ((base - tall) / height) * 1000, (right / width) * 1000, ((base + tall / 4) / height) * 1000]];
+    return startsOf(wanted, fold(str)).map((at) => {
+      const [left, right] = [at, at + wanted.length].map((place) => x - viewBox[0] + (length * place) / str.length);
+      return [(left / width) * 1000, ((base - tall) / height) * 1000, (right / width) * 1000, ((base + tall / 4) / height) * 1000];
+    });
   });
+}
+
+/** Where one text begins in another, each time. */
+function startsOf(words, text) {
+  const starts = [];
+  for (let at = text.indexOf(words); at >= 0; at = text.indexOf(words, at + words.length)) starts.push(at);
+  return starts;
 }
 
 function makeMark(text, box) {
