@@ -206,6 +206,7 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
     one.page.fill("#conversations-search", "25 days")
     row(one, "Travel costs").wait_for(state="detached")
     assert row(one, VACATION).count() == 1, "found by its answer"
+    assert row(one, VACATION).locator(".row-excerpt mark").inner_text() == "25 days"
     one.page.fill("#conversations-search", "<nothing>")
     one.page.wait_for_selector("text=No conversation contains these words.")
     one.page.fill("#conversations-search", "")
