@@ -139,7 +139,7 @@ def test_agent_answers_from_its_corpora_follows_up_and_says_when_it_does_not(
     fill(one, Name="Helper", Description="Knows the handbook")
     one.page.wait_for_selector("#status >> text=Saved", state="attached")
     documents(one)
-    one.page.select_option("#corpus", label="handbook · global")
+    assert one.page.locator("#corpus option:checked").inner_text() == "handbook · global", "it has just been made"
     one.page.set_input_files("#files", [upload_of("leave.md", NOTE + "\nTrainees receive 30 days of vacation.\n")])
     one.page.wait_for_selector(".upload[data-state=done]")
 

@@ -18,6 +18,7 @@ from tests.integration.web.papers import HOSTILE, MAIL, REPORT, WORKBOOK, upload
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.serving import wait_until
 from tests.unit.readers.office_samples import pptx, shape
+from tests.unit.readers.samples import pdf
 from tests.unit.readers.scans import page_image, saved
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
@@ -265,9 +266,15 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     one.page.wait_for_selector("#uploads-done .upload >> text=later.md")
     french = enter(real_service.add_person("emile"), locale="fr-FR")
     documents(french)
-    french.page.set_input_files("#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish")])
-    french.page.wait_for_selector("#documents-list .row-fault >> text=Le fichier ne peut pas être lu.")
-    assert french.page.locator("#documents-list .row-fault [lang=en]").count() == 1
+    secret = pdf("Secret", password="owner", user_password="user")
+    files = {"broken.pdf": b"%PDF-1.4 rubbish", "secret.pdf": secret, "empty.txt": b" \n"}
+    french.page.set_input_files("#files", [upload_of(name, data) for name, data in files.items()])
+    reasons = ("Le fichier ne peut pas être lu.", "Le fichier est protégé.", "Le fichier ne contient pas de texte.")
+    for name, reason in zip(files, reasons, strict=True):
+        fault = row(french, name).locator(".row-fault")
+        fault.wait_for()
+        assert reason in fault.inner_text()
+        assert fault.locator("[lang=en]").count() == 1
 
 
 def test_many_uploads_are_told_in_sum_on_every_view_and_leave_the_list_in_sight(
@@ -342,8 +349,8 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     assert "30 days" in ask(one, "How many days of vacation do employees receive?")
     assert "25 days" not in one.page.locator(".turn").inner_text()
     assert "Searched in: leave.md" in one.page.locator(".turn").inner_text()
-    one.page.click("#scope-clear")
-    assert one.page.locator("#scope").inner_text() == "All documents"
+    one.page.click("#new-conversation")
+    assert one.page.locator("#scope").inner_text() == "All documents", "the choice was for that conversation"
     documents(one)
     one.page.fill("#documents-search", "")
     one.page.wait_for_selector("#documents-list .row >> nth=1")

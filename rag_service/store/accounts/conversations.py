@@ -43,7 +43,7 @@ class Conversation:
     owner: str | None  # name of the user who shares it; None: it is the identity's own
     created_at: datetime
     updated_at: datetime
-    excerpt: str | None = None  # of a message, around the words that were searched; None: not searched, or not found there
+    excerpt: str | None = None  # of a message, around the words of a search; None: only the title has them
 
 
 @dataclass(frozen=True, kw_only=True)
