@@ -51,6 +51,7 @@ from rag_service.readers.pdf.words import (
     drop_outside,
     is_bold,
     is_unreadable,
+    level,
     part_at_rule,
     read_string,
     read_words,
@@ -226,7 +227,7 @@ def _read_page(
         box_of = boxes_on(page.raw)
         tidied = tidy(
             _page_line(line, is_bold=_is_bold(text_page.raw, line))._replace(
-                words=[(at, word.text, box) for at, word in line.words if (box := box_of(word))]
+                words=[(at, word.text, box) for at, word in level(line.words) if (box := box_of(word))]
             )
             for line in lines
         )
