@@ -258,11 +258,11 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     one.page.set_input_files(
         "#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish"), large, upload_of("fine.md", NOTE)]
     )
-    one.page.wait_for_function("told.some((words) => words.startsWith('1 file done, 2 failed'))")
+    one.page.wait_for_selector("#uploads-count:text-is('1 of 3, 2 failed')")
+    assert one.page.evaluate("told.some((words) => words.startsWith('1 file done, 2 failed'))")
     failed = one.page.locator("#uploads .upload[data-state=failed]")
     assert "the end of the PDF is missing" in failed.filter(has_text="broken.pdf").inner_text()
     assert "the limit is 1 MB" in failed.filter(has_text="large.csv").inner_text()
-    assert one.page.locator("#uploads-count").inner_text() == "1 of 3, 2 failed"
     one.page.wait_for_selector("#documents-list .row .chip-bad")
     assert "the end of the PDF is missing" in row(one, "broken.pdf").inner_text()
     assert one.page.get_by_role("button", name="Try again").count() == 0, "they would be refused again"
