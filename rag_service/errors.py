@@ -121,6 +121,23 @@ class DocumentError(RagError):
 class NoTextError(DocumentError):
     """A document has no text."""
 
+    code = "no_text"
+    help = "Check that you chose the right file."
+
+
+class ScannedError(DocumentError):
+    """A document has pictures of text, which nothing here recognises."""
+
+    code = "scanned_document"
+    help = "Run text recognition (OCR) on it and upload the result, or have Tesseract installed beside the service."
+
+
+class ProtectedError(DocumentError):
+    """A document opens with a password, or not for programs."""
+
+    code = "protected_document"
+    help = "Save a copy without protection and upload that."
+
 
 class ReaderKilledError(DocumentError):
     """The process that read a document was killed from outside; the document may be fine."""

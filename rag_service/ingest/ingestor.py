@@ -19,7 +19,7 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import BaseNode, Document, TransformComponent
 
 from rag_service.domain import READER_WARNINGS, Identity
-from rag_service.errors import DocumentError
+from rag_service.errors import DocumentError, NoTextError
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.documents import (
     Admitted,
@@ -187,7 +187,7 @@ class Ingestor:
         )
         nodes = await pipeline.arun(documents=[to_pipeline(document, read, transformations)])
         if not nodes:
-            raise DocumentError(f"{document.file_name} contains no searchable text.")
+            raise NoTextError(f"{document.file_name} contains no searchable text.")
         return len(nodes)
 
     async def read(self, source: DocumentInput, index: IndexDefinition) -> Document:
@@ -203,7 +203,7 @@ class Ingestor:
         Raises DocumentError if it has no chunks, and StoreError.
         """
         if not nodes:
-            raise DocumentError(f"{document.file_name} contains no searchable text.")
+            raise NoTextError(f"{document.file_name} contains no searchable text.")
         async with self.database.transaction(identity) as connection:
             await self._write(connection, admitted, document, nodes)
         return _done(admitted, document, len(nodes))

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from rag_service.errors import DocumentError, UnsupportedMediaError
+from rag_service.errors import DocumentError, ProtectedError, UnsupportedMediaError
 from rag_service.readers.common.encoding import decode_page, decode_text
 from rag_service.readers.common.names import FORMATS, suffix_of
 from rag_service.readers.text.calendar_file import is_calendar
@@ -245,7 +245,7 @@ def _compound_file(data: bytes, name: str) -> Format:
     if _holds(data, "__properties_version1.0"):
         return Format.MSG
     if _holds(data, "EncryptedPackage"):
-        raise DocumentError(
+        raise ProtectedError(
             f'"{name}" is protected by a password. Remove the password in your Office program and upload it again.'
         )
     for stream, what, ending in _OLD_OFFICE:

@@ -24,7 +24,15 @@ import msgspec
 import structlog
 
 from rag_service.domain import ParsedDocument, Span
-from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
+from rag_service.errors import (
+    DocumentError,
+    NoTextError,
+    ProtectedError,
+    ReaderKilledError,
+    ScannedError,
+    TooLargeError,
+    UnsupportedMediaError,
+)
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.landlock import landlock_version
 from rag_service.readers.ocr.recognition import NeedsOcrError
@@ -41,7 +49,8 @@ _ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}  # an empty PATH: parsers may not
 _PIPE_CHUNK = 1024 * 1024
 _MAX_COMPLAINT = 8_192  # bytes of stderr kept for the log
 _LIBRARIES = ("docx", "lxml", "msgspec", "openpyxl", "pypdfium2")  # that the child loads
-_ERRORS = {error.code: error for error in (DocumentError, UnsupportedMediaError, TooLargeError)}
+_RAISED = (DocumentError, NoTextError, ProtectedError, ScannedError, UnsupportedMediaError, TooLargeError)
+_ERRORS = {error.code: error for error in _RAISED}
 _DECODER: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _SPANS: msgspec.msgpack.Decoder[tuple[Span, ...]] = msgspec.msgpack.Decoder(tuple[Span, ...])
 

@@ -137,9 +137,9 @@ def test_agent_answers_from_its_corpora_follows_up_and_says_when_it_does_not(
     one.page.click("text=New agent")
     one.page.locator(".dialog").get_by_label("handbook · global").check()
     fill(one, Name="Helper", Description="Knows the handbook")
-    one.page.wait_for_selector("#status >> text=Saved", state="attached")
+    row(one, "Helper").wait_for()
     documents(one)
-    one.page.select_option("#corpus", label="handbook · global")
+    assert one.page.locator("#corpus option:checked").inner_text() == "handbook · global", "it has just been made"
     one.page.set_input_files("#files", [upload_of("leave.md", NOTE + "\nTrainees receive 30 days of vacation.\n")])
     one.page.wait_for_selector(".upload[data-state=done]")
 
@@ -277,7 +277,6 @@ def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
     for _ in range(2):
         one.page.click("text=New corpus")
         fill(one, Name="notes")
-        one.page.wait_for_timeout(200)
     one.page.wait_for_selector(".dialog .fault:not([hidden])")
     field = one.page.locator(".dialog").get_by_label("Name", exact=True)
     assert (field.get_attribute("aria-invalid"), field.input_value()) == ("true", "notes")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, press, row
+from tests.acceptance.page_actions import NOTE, add, ask, best_of_several, documents, fill, press, row
 from tests.integration.web.browser import PHONE, WIDE, Visit, browser, find_axe, serious_findings
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import Person, RealService, SignIn, enter, real_service, sign_in
@@ -189,8 +190,8 @@ def test_a_dialog_closes_with_the_part_that_it_belongs_to(enter: SignIn, real_se
     press(one, "open", "Rename")
     one.page.wait_for_selector(".dialog[open]")
     one.page.go_back()
-    one.page.wait_for_selector("#question")
-    assert one.page.locator(".dialog").count() == 0
+    one.page.locator(".dialog").wait_for(state="detached")
+    assert one.page.locator("#question").is_visible()
     assert one.client.get("/api/v1/conversations").json()["items"][0]["title"] == "open"
 
 
@@ -206,6 +207,7 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
     one.page.fill("#conversations-search", "25 days")
     row(one, "Travel costs").wait_for(state="detached")
     assert row(one, VACATION).count() == 1, "found by its answer"
+    assert row(one, VACATION).locator(".row-excerpt mark").inner_text() == "25 days"
     one.page.fill("#conversations-search", "<nothing>")
     one.page.wait_for_selector("text=No conversation contains these words.")
     one.page.fill("#conversations-search", "")
@@ -234,7 +236,7 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
     one.page.click("#export-conversation")
     one.page.select_option(".dialog select", "copy")
     one.page.click(".dialog button[type=submit]")
-    one.page.wait_for_selector("#status >> text=Copied", state="attached")
+    one.page.wait_for_selector("#status:text-is('Copied')", state="attached")
     assert one.page.evaluate("navigator.clipboard.readText()") == exports["md"]
     history(one)
     press(one, "Holidays", "Delete")
@@ -278,7 +280,7 @@ def test_edited_question_and_answer_asked_again_take_the_place_of_what_was_there
     assert questions(one) == stored() == [VACATION, "second in other words"]
     one.page.locator(".turn").first.get_by_role("button", name="Ask again").click()
     one.page.wait_for_selector(".turn:nth-child(2)", state="detached")
-    one.page.wait_for_selector(".turn:only-child .badge")
+    one.page.wait_for_selector(".turn:only-child .why")  # before, the answer that was there is still kept
     one.page.reload()
     one.page.wait_for_selector(".turn:only-child .badge")
     assert (questions(one), stored(), address(one)) == ([VACATION], [VACATION], f"#ask/{kept}")
@@ -356,17 +358,18 @@ def test_with_thousands_of_documents_and_hundreds_of_conversations_every_view_op
         f"#ask/{kept}": ".turn >> text=question 200",
         "#manage/corpora": "#manage-list .row",
     }
-    times: dict[str, list[float]] = {view: [] for view in views}
-    for _ in range(3):  # the machine may be busy with other tests
-        for view, shown in views.items():
-            one.page.goto("about:blank")  # nothing that was listed is still there
-            one.page.goto("/#ask/new")
-            one.page.wait_for_selector("html.is-started")
-            started = time.monotonic()
-            one.page.evaluate("view => (location.hash = view)", view)
-            one.page.wait_for_selector(shown)
-            times[view].append(time.monotonic() - started)
-    assert max(map(min, times.values())) <= 1, times
+
+    def open_view(view: str) -> float:
+        one.page.goto("about:blank")  # nothing that was listed is still there
+        one.page.goto("/#ask/new")
+        one.page.wait_for_selector("html.is-started")
+        started = time.monotonic()
+        one.page.evaluate("view => (location.hash = view)", view)
+        one.page.wait_for_selector(views[view])
+        return time.monotonic() - started
+
+    times = {view: best_of_several(partial(open_view, view), 1) for view in views}
+    assert max(times.values()) <= 1, times
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -12,12 +12,13 @@ import pytest
 from fpdf import FPDF
 from PIL import Image
 
-from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
+from tests.acceptance.page_actions import MARKED, NOTE, add, ask, best_of_several, documents, press, row
 from tests.integration.web.browser import PHONE, WIDE, browser, find_axe, serious_findings
 from tests.integration.web.papers import HOSTILE, MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.serving import wait_until
 from tests.unit.readers.office_samples import pptx, shape
+from tests.unit.readers.samples import pdf
 from tests.unit.readers.scans import page_image, saved
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
@@ -242,18 +243,26 @@ def test_original_never_runs_as_ours(real_service: RealService) -> None:
         assert other.get(url).status_code == 404
 
 
+LISTEN = """() => {
+    window.told = [];
+    const status = document.getElementById("status");
+    new MutationObserver(() => told.push(status.textContent)).observe(status, { childList: true });
+}"""
+
+
 def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, real_service: RealService) -> None:
     one = enter(real_service.add_person("emil"))
     documents(one)
     large = upload_of("large.csv", b"a;b\n" * 300_000)
+    one.page.evaluate(LISTEN)  # the list, fetched anew, is told after it
     one.page.set_input_files(
         "#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish"), large, upload_of("fine.md", NOTE)]
     )
-    one.page.wait_for_selector("#status >> text=1 file done, 2 failed", state="attached")
+    one.page.wait_for_selector("#uploads-count:text-is('1 of 3, 2 failed')")
+    assert one.page.evaluate("told.some((words) => words.startsWith('1 file done, 2 failed'))")
     failed = one.page.locator("#uploads .upload[data-state=failed]")
     assert "the end of the PDF is missing" in failed.filter(has_text="broken.pdf").inner_text()
     assert "the limit is 1 MB" in failed.filter(has_text="large.csv").inner_text()
-    assert one.page.locator("#uploads-count").inner_text() == "1 of 3, 2 failed"
     one.page.wait_for_selector("#documents-list .row .chip-bad")
     assert "the end of the PDF is missing" in row(one, "broken.pdf").inner_text()
     assert one.page.get_by_role("button", name="Try again").count() == 0, "they would be refused again"
@@ -265,9 +274,15 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     one.page.wait_for_selector("#uploads-done .upload >> text=later.md")
     french = enter(real_service.add_person("emile"), locale="fr-FR")
     documents(french)
-    french.page.set_input_files("#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish")])
-    french.page.wait_for_selector("#documents-list .row-fault >> text=Le fichier ne peut pas être lu.")
-    assert french.page.locator("#documents-list .row-fault [lang=en]").count() == 1
+    secret = pdf("Secret", password="owner", user_password="user")
+    files = {"broken.pdf": b"%PDF-1.4 rubbish", "secret.pdf": secret, "empty.txt": b" \n"}
+    french.page.set_input_files("#files", [upload_of(name, data) for name, data in files.items()])
+    reasons = ("Le fichier ne peut pas être lu.", "Le fichier est protégé.", "Le fichier ne contient pas de texte.")
+    for name, reason in zip(files, reasons, strict=True):
+        fault = row(french, name).locator(".row-fault")
+        fault.wait_for()
+        assert reason in fault.inner_text()
+        assert fault.locator("[lang=en]").count() == 1
 
 
 def test_many_uploads_are_told_in_sum_on_every_view_and_leave_the_list_in_sight(
@@ -342,8 +357,8 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     assert "30 days" in ask(one, "How many days of vacation do employees receive?")
     assert "25 days" not in one.page.locator(".turn").inner_text()
     assert "Searched in: leave.md" in one.page.locator(".turn").inner_text()
-    one.page.click("#scope-clear")
-    assert one.page.locator("#scope").inner_text() == "All documents"
+    one.page.click("#new-conversation")
+    assert one.page.locator("#scope").inner_text() == "All documents", "the choice was for that conversation"
     documents(one)
     one.page.fill("#documents-search", "")
     one.page.wait_for_selector("#documents-list .row >> nth=1")
@@ -484,14 +499,16 @@ def test_ten_thousand_documents_are_listed_at_once(enter: SignIn, real_service: 
             [corpus],
         )
     one = enter(hal)
-    times = []
-    for _ in range(2):
+
+    def list_them() -> float:
+        one.page.click("nav a[data-to=ask]")
         started = time.monotonic()
         one.page.click("nav a[data-to=documents]")
         one.page.wait_for_selector("text=1–50 of 10,000")
-        times.append(time.monotonic() - started)
-        one.page.click("nav a[data-to=ask]")
-    assert min(times) < LISTED_WITHIN
+        return time.monotonic() - started
+
+    assert best_of_several(list_them, LISTED_WITHIN) <= LISTED_WITHIN
+    one.page.click("nav a[data-to=ask]")
     one.page.click("nav a[data-to=documents]")
     one.page.click("text=Next")
     one.page.wait_for_selector("text=51–100 of 10,000")

@@ -53,16 +53,18 @@ def test_exports_and_refusals_to_share_are_in_the_words_of_the_page(enter: SignI
     one = enter(real_service.add_person("palabras"), size=PHONE, locale="es-ES")
     add(one, upload_of("leave.md", NOTE))
     ask(one, VACATION)
-    one.page.click("#export-conversation")
+    one.page.dblclick("#export-conversation")
     with one.page.expect_download() as saving:
         one.page.click(".dialog button[type=submit]")
+    one.page.wait_for_selector(".dialog", state="detached")  # a second click has opened no second one
     text = saving.value.path().read_text(encoding="utf-8")
     assert "**Citado de los documentos**" in text
     assert "(cita exacta)" in text
     assert not re.search("proceed|verified|section", text), "codes and places in English"
     one.page.click("#share-conversation")
     one.page.click(".dialog button[type=submit]")
-    one.page.wait_for_selector(".dialog .notice-error >> text=Nadie más podría leer esta conversación.")
+    refusal = one.page.locator(".dialog .notice-error").inner_text()
+    assert "Nadie más podría leer esta conversación." in refusal
 
 
 def test_places_in_parts_of_a_document_are_in_the_words_of_the_page(enter: SignIn, real_service: RealService) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import httpx
-
 from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, manage, press, row
 from tests.integration.web.browser import Visit, browser, find_axe, serious_findings
 from tests.integration.web.papers import upload_of
@@ -20,14 +18,7 @@ def welcome(one: Visit) -> str:
     return str(one.page.locator("#no-documents").inner_text())
 
 
-def empty(client: httpx.Client) -> None:
-    for corpus in client.get("/api/v1/corpora").json()["items"]:
-        client.delete(f"/api/v1/corpora/{corpus['id']}").raise_for_status()
-
-
 def test_empty_page_says_what_to_do_for_the_role_that_reads_it(enter: SignIn, real_service: RealService) -> None:
-    with real_service.client(real_service.admin) as client:
-        empty(client)
     axe = find_axe()
     boss, user = enter(real_service.admin, bypass_csp=True), enter(real_service.add_person("una"))
     reader = enter(real_service.add_person("rex", scopes=("read",)), locale="es-ES")

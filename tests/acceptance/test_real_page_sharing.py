@@ -56,7 +56,7 @@ def test_shared_conversation_is_read_with_its_proof_by_whoever_may_read_its_corp
     address = link.removeprefix(real_service.url).removeprefix("/")
     assert address.startswith("#ask/")
     one.page.locator(".link-answer").press("Enter")
-    one.page.wait_for_selector("#status >> text=Copied", state="attached")
+    one.page.wait_for_selector("#status:text-is('Copied')", state="attached")  # "The link has been copied" stood there
     answer = str(one.page.evaluate("navigator.clipboard.readText()"))
     assert answer.startswith(f"{link}/")
     one.page.focus("#share-conversation")

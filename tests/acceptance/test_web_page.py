@@ -10,7 +10,7 @@ __all__ = ["browser", "serve_page", "visit"]  # fixtures
 
 
 def test_answer_streams_and_stop_keeps_what_there_is(visit: Open) -> None:
-    one = visit(Scene(pause=0.05))
+    one = visit(Scene(held=True))
     one.ask("stock", until=".badge")
     assert one.page.locator(".answer").get_attribute("aria-busy") == "true"
     assert one.badge(0).get_attribute("data-status") == "checking"
@@ -90,7 +90,7 @@ def test_answer_is_copied_with_its_sources(visit: Open) -> None:
 
 
 def test_keys_lead_to_the_question_and_stop_the_answer(visit: Open) -> None:
-    one = visit(Scene(pause=0.05))
+    one = visit(Scene(held=True))
     one.page.evaluate("document.activeElement.blur()")
     one.page.keyboard.press("/")
     one.page.keyboard.type("stock")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.page_actions import best_of_several
 from tests.integration.web.browser import NARROWEST, PHONE, WIDE, Open, browser, find_axe, serious_findings, visit
 from tests.integration.web.conftest import serve_page
 
@@ -145,13 +146,14 @@ def test_keyboard_alone_is_enough(visit: Open) -> None:
 
 def test_page_takes_questions_within_a_second(visit: Open) -> None:
     one = visit()
-    times = []
-    for _ in range(3):  # the machine may be busy with other tests
+
+    def visit_anew() -> float:
         one.page.context.clear_cookies()
         one.page.goto("/", wait_until="load")
         one.page.wait_for_selector("html.is-started")
-        times.append(one.page.evaluate("performance.getEntriesByName('started')[0].startTime"))
-    assert min(times) <= FIRST_USE * 1000, times
+        return float(one.page.evaluate("performance.getEntriesByName('started')[0].startTime")) / 1000
+
+    assert best_of_several(visit_anew, FIRST_USE) <= FIRST_USE
 
 
 @pytest.mark.slow

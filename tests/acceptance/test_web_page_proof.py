@@ -182,6 +182,22 @@ def test_badge_opens_the_source_at_the_quote(visit: Open, size: Any, badge: int,
     assert one.badge(badge).evaluate("badge => badge === document.activeElement")
 
 
+def test_a_source_that_is_opened_as_soon_as_another_is_closed_stays(visit: Open) -> None:
+    one = visit()
+    one.ask("stock")
+    one.badge(1).click()
+    one.page.wait_for_selector(MARKED)
+    one.page.evaluate(
+        """() => {
+            document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+            document.querySelector(".badge").click();
+        }"""
+    )
+    one.page.wait_for_selector(f"{MARKED}:has-text('4200')")
+    one.page.evaluate("() => new Promise(requestAnimationFrame)")  # the end of the first one has been told
+    assert one.page.locator("body.has-panel .badge").first.get_attribute("aria-expanded") == "true"
+
+
 def test_more_of_the_document_can_be_read(visit: Open) -> None:
     one = visit()
     one.ask("stock")

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
+from rag_service.errors import DocumentError, ProtectedError, ReaderKilledError, TooLargeError, UnsupportedMediaError
 from rag_service.readers import sandbox, seccomp
 from rag_service.readers.landlock import landlock_version
 from rag_service.readers.parse import parse
@@ -109,7 +109,7 @@ async def test_result_is_the_same_as_without_sandbox(data: bytes, name: str) -> 
         (lambda: samples.word("x")[:-200], "a.docx", DocumentError, "damaged"),
         (lambda: b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(200), "a.pdf", UnsupportedMediaError, "image"),
         (macro_workbook, "a.xlsx", UnsupportedMediaError, "macros"),
-        (password_workbook, "a.xlsx", DocumentError, "password"),
+        (password_workbook, "a.xlsx", ProtectedError, "password"),
         (lambda: b"", "a.txt", DocumentError, "empty"),
         (lambda: samples.deep_word(100_000), "a.docx", DocumentError, "nested too deeply"),
         (million_rows, "a.csv", TooLargeError, "too much text"),

@@ -101,6 +101,10 @@ class ConversationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     owner: Annotated[str | None, Meta(description="Name of the user who shares it with you; null: it is your own.")]
     created_at: datetime
     updated_at: datetime
+    excerpt: Annotated[
+        str | None,
+        Meta(description="In a search: the part of a message in which the words stand; null: only the title has them."),
+    ]
 
 
 class ConversationUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):

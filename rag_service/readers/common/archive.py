@@ -20,7 +20,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.sax import parse as defused_parse
 from lxml import etree
 
-from rag_service.errors import DocumentError, TooLargeError
+from rag_service.errors import DocumentError, ProtectedError, TooLargeError
 
 MAX_MEMBERS = 5_000
 MAX_UNPACKED = 200 * 1024 * 1024  # bytes of all members together, as declared; zipfile never reads more
@@ -74,7 +74,7 @@ def open_archive(data: bytes, name: str) -> zipfile.ZipFile:
         if member.file_size > _RATIO_FROM and member.file_size > MAX_RATIO * max(member.compress_size, 1):
             raise _bomb(name)
         if member.flag_bits & 0x1:
-            raise DocumentError(f'"{name}" is protected by a password. Save a copy without it and upload that.')
+            raise ProtectedError(f'"{name}" is protected by a password. Save a copy without it and upload that.')
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise DocumentError(f'"{name}" uses an unusual compression. Open it, save it again and upload that.')
     return archive

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from rag_service.domain import Location, ParsedDocument
-from rag_service.errors import DocumentError, TooLargeError
+from rag_service.errors import DocumentError, ProtectedError, TooLargeError
 from rag_service.readers.common.archive import damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import (
@@ -48,7 +48,7 @@ def parse_odf(data: bytes, *, name: str) -> ParsedDocument:
     archive = open_archive(data, name)
     manifest = archive.NameToInfo.get("META-INF/manifest.xml")
     if manifest is not None and manifest.file_size < 4_000_000 and b"encryption-data" in archive.read(manifest):
-        raise DocumentError(f'"{name}" is protected by a password. Save a copy without it and upload that.')
+        raise ProtectedError(f'"{name}" is protected by a password. Save a copy without it and upload that.')
     content = read_xml(archive, "content.xml", name)
     body = None if content is None else content.find(_OFFICE + "body")
     if body is None or not len(body):

@@ -20,7 +20,7 @@ import pypdfium2
 from pypdfium2 import raw as pdfium
 
 from rag_service.domain import Location, ParsedDocument
-from rag_service.errors import DocumentError, TooLargeError
+from rag_service.errors import DocumentError, ProtectedError, ScannedError, TooLargeError
 from rag_service.readers.common.builder import HIDDEN, TextBuilder, clean, one_line, pictures_not_read
 from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.common.names import choose_title, language_of
@@ -51,6 +51,7 @@ from rag_service.readers.pdf.words import (
     drop_outside,
     is_bold,
     is_unreadable,
+    level,
     part_at_rule,
     read_string,
     read_words,
@@ -97,7 +98,7 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
             builder.warn(_EMPTY_FORM if is_old else _DYNAMIC_FORM)
         write_pages(builder, pages, remarks)
         if not len(builder):
-            raise DocumentError(
+            raise ScannedError(
                 f'"{name}" contains no text, only images; it was probably scanned. '
                 f"Run text recognition (OCR) on it and upload the result. {HOW_TO_INSTALL}"
             )
@@ -120,11 +121,11 @@ def _open(data: bytes, name: str) -> Any:
         return pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if error.err_code == pdfium.FPDF_ERR_PASSWORD:
-            raise DocumentError(
+            raise ProtectedError(
                 f'"{name}" is protected by a password. Save a copy without the password and upload that.'
             ) from error
         if error.err_code == pdfium.FPDF_ERR_SECURITY:
-            raise DocumentError(
+            raise ProtectedError(
                 f'"{name}" is encrypted in a way that this service cannot open. '
                 "Save an unprotected copy and upload that."
             ) from error
@@ -226,7 +227,7 @@ def _read_page(
         box_of = boxes_on(page.raw)
         tidied = tidy(
             _page_line(line, is_bold=_is_bold(text_page.raw, line))._replace(
-                words=[(at, word.text, box) for at, word in line.words if (box := box_of(word))]
+                words=[(at, word.text, box) for at, word in level(line.words) if (box := box_of(word))]
             )
             for line in lines
         )

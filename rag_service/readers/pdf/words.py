@@ -62,6 +62,7 @@ _RAISED, _LOWERED = (
 _NUMBERS_MEET = re.compile(r"\d[\d+\-−–($€£¥]")
 _RUN_END = re.compile(r"(?<=\w)\d(?!\d)")
 _PLAIN_NUMBER = re.compile(r"[\d.,]+")
+_SIGNS = ("Sm", "Pd", "Co", "Cc")  # categories of a minus, also of one that has no meaning
 _MARK_LETTERS = 3  # of a word that a raised letter may be a footnote mark of
 COLUMN_GAP = 0.7  # of the height, between words of two columns; spaces of justified text stay below 0.6
 _LINE = 0.5  # of the height, between words of one line
@@ -111,6 +112,17 @@ def letter(words: Sequence[Word], text: str) -> list[Lettered]:
     left, right = min(word.left for word in words), max(word.right for word in words)
     whole = words[0]._replace(text=text, left=left, right=right, middle=(bottom + top) / 2, height=top - bottom)
     return [(0, whole)]
+
+
+def level(words: Sequence[Lettered]) -> Iterator[Lettered]:
+    """Words of a line, signs that stand alone no higher than what is beside them: see `_Reader._word`."""
+    for place, (at, word) in enumerate(words):
+        if not count_letters(word.text):
+            for _, other in words[place + 1 : place + 2] or words[:place][-1:]:
+                is_beside = word.turns == other.turns and abs(word.middle - other.middle) < word.height / 2
+                if is_beside and other.height < word.height:
+                    word = word._replace(middle=other.middle, height=other.height)
+        yield at, word
 
 
 def read_words(objects: PageObjects, text_page: Any) -> list[Word]:
@@ -463,7 +475,11 @@ class _Reader:
         if not is_plain and _MAYBE_MINUS.search(text):
             text = self._with_minus(text, start)
         if turns == 0 and len(text) > 1:
+            is_framed = first_top - first_bottom > last_top - last_bottom and unicodedata.category(text[0]) in _SIGNS
             text = self._with_scripts(text, start)
+            if is_framed:  # the frame of a sign of another font may reach into the lines above and below
+                bottom, height = self._edges(start + 1)
+                box = box[0], bottom, box[2], bottom + height
         if text[-1] == "f" and last_right - last_left > _WIDE_LETTER * (last_top - last_bottom):
             self.may_hide_letters = True
         if not is_plain:

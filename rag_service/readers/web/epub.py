@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from rag_service.domain import ParsedDocument
-from rag_service.errors import DocumentError
+from rag_service.errors import ProtectedError
 from rag_service.readers.common.archive import damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, one_line
@@ -27,7 +27,7 @@ def parse_epub(data: bytes, *, name: str) -> ParsedDocument:
     """
     archive = open_archive(data, name)
     if "META-INF/encryption.xml" in archive.NameToInfo and "META-INF/rights.xml" in archive.NameToInfo:
-        raise DocumentError(f'"{name}" is protected against copying and cannot be read.')
+        raise ProtectedError(f'"{name}" is protected against copying and cannot be read.')
     container = read_xml(archive, "META-INF/container.xml", name)
     package = next((file.get("full-path") for file in _named(container, "rootfile")), None)
     book = None if package is None else read_xml(archive, package, name)

@@ -18,7 +18,7 @@ import psycopg
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError, NotShareableError
 from rag_service.store.database import Connection
-from rag_service.store.rows import Page, Slice, Table, contains, fetch_value
+from rag_service.store.rows import Page, Slice, Table, contains, fetch_page, fetch_value
 
 Speaker = Literal["user", "assistant"]
 
@@ -43,6 +43,7 @@ class Conversation:
     owner: str | None  # name of the user who shares it; None: it is the identity's own
     created_at: datetime
     updated_at: datetime
+    excerpt: str | None = None  # of a message, around the words of a search; None: only the title has them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,16 @@ _CONVERSATIONS = Table(
     "shared_at IS NOT NULL AS shared, rag.sharer(id) AS owner, created_at, updated_at",
 )
 _MESSAGES = Table("messages", Message, missing="This message does not exist.")
+# Where the words stand in a conversation: in an answer rather than in a question, of which the title may be a copy.
+_EXCERPT = """(
+    SELECT CASE WHEN start > 1 THEN '…' ELSE '' END || substr(content, start, size)
+        || CASE WHEN start + size <= length(content) THEN '…' ELSE '' END
+    FROM messages message, LATERAL (
+        SELECT greatest(1, position(lower(%(words)s::text) IN lower(content)) - %(lead)s) AS start,
+            length(%(words)s::text) + %(around)s AS size) place
+    WHERE message.conversation_id = conversations.id AND content ILIKE %(like)s AND content <> conversations.title
+    ORDER BY role <> 'assistant', position LIMIT 1)"""
+_LEAD, _AROUND = 60, 200  # characters of an excerpt before the words, and before and after them: about two lines
 # Position of the question that an answer of a conversation belongs to; NULL: there is no such answer.
 _ASKED = """(
     SELECT max(question.position) FROM messages answer JOIN messages question USING (conversation_id)
@@ -116,15 +127,19 @@ async def list_conversations(
     connection: Connection, part: Slice, *, project_id: UUID | None = None, words: str | None = None
 ) -> Page[Conversation]:
     """The identity's conversations, pinned ones first, the latest first; of one project or all, and with `words` in
-    title or messages."""
+    title or messages, then with an excerpt."""
     rest = (
         f"WHERE {_OWN} AND (%(project)s::uuid IS NULL OR project_id = %(project)s) "
         "AND (%(like)s::text IS NULL OR title ILIKE %(like)s "
         "OR EXISTS (SELECT FROM messages m WHERE m.conversation_id = conversations.id AND m.content ILIKE %(like)s)) "
         "ORDER BY conversations.pinned DESC, updated_at DESC, id"
     )
-    like = None if words is None else contains(words)
-    return await _CONVERSATIONS.page(connection, part, rest, {"project": project_id, "like": like})
+    values: dict[str, Any] = {"project": project_id, "like": None}
+    if words is None:
+        return await _CONVERSATIONS.page(connection, part, rest, values)
+    values |= {"words": words, "like": contains(words), "lead": _LEAD, "around": _AROUND}
+    query = f"SELECT {_CONVERSATIONS.columns}, {_EXCERPT} AS excerpt FROM conversations {rest}"  # noqa: S608 - fixed text
+    return await fetch_page(connection, Conversation, query, part, values)
 
 
 async def list_shared(connection: Connection, part: Slice, *, words: str | None = None) -> Page[Conversation]:

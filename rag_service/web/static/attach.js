@@ -20,7 +20,6 @@ let attached = JSON.parse(read(ATTACHED) ?? "[]"); // {id, name, isKept}
 
 for (const one of attached) list.append(rowOf(one));
 document.addEventListener("conversation-begun", () => {
-  if (attached.length) scopeTo({});
   list.replaceChildren();
   save([]);
 });

@@ -4,7 +4,7 @@ import { change, erase, read, whoAmI } from "./api.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, catchFocus, el } from "./dom.js";
 import { exportConversation } from "./exporting.js";
-import { t } from "./i18n.js";
+import { t, upright } from "./i18n.js";
 import { chip, Listing, makeRow, moment } from "./listing.js";
 import { trying } from "./notice.js";
 import { canShare, mayWrite } from "./session.js";
@@ -47,6 +47,7 @@ function row(conversation) {
     href: `#ask/${conversation.id}`,
     state: el("span", {}, ...states.map((state) => chip("plain", t(state)))),
     about: [conversation.owner, moment(conversation.updatedAt)],
+    more: conversation.excerpt && excerpt(conversation.excerpt, words() ?? ""),
     actions: [
       isOwn && { icon: "pin", label: t(conversation.pinned ? "unpin" : "pin"), onclick: () => pin(conversation) },
       isOwn && { icon: "edit", label: t("rename"), onclick: () => rename(conversation, title) },
@@ -55,6 +56,13 @@ function row(conversation) {
       isOwn && { icon: "trash", label: t("delete"), onclick: () => remove(conversation, title) },
     ],
   });
+}
+
+/** What was said around the words, which are marked; without citation marks, and whole words at its ends. */
+function excerpt(text, wanted) {
+  const plain = text.replace(/\s*\[C\d+\]|\*\*/g, "").replace(/^…\S{0,20}\s/, "… ").replace(/\s\S{0,20}…$/, " …");
+  const parts = upright(plain).split(new RegExp(`(${wanted.replace(/[^\p{L}\p{N}\s]/gu, "\\$&")})`, "i"));
+  return el("p", { className: "row-excerpt" }, ...parts.map((part, place) => (place % 2 ? el("mark", {}, part) : part)));
 }
 
 const pin = ({ id, pinned }) =>

@@ -34,6 +34,18 @@ export async function idOf(corpus) {
   return corpus.id;
 }
 
+let made = null; // id
+
+/** Note that the user has made a corpus: documents come next. */
+export const noteMade = ({ id }) => (made = id);
+
+/** The id of the corpus that the user has made last, told once; else null. */
+export function takeMade() {
+  const id = made;
+  made = null;
+  return id;
+}
+
 async function make({ name, kind }) {
   try {
     return await change("POST", "/corpora", { name, kind });

@@ -18,9 +18,11 @@ let count = 0;
  * @param content what stands between the fields and the buttons
  * @param isChoice whether it can be cancelled
  * @param save called with the values by name; an ApiError keeps the dialog open and is shown
- * @returns what `save` returns; undefined when it was cancelled
+ * @returns what `save` returns; undefined when it was cancelled, or another one is open
  */
 export function formDialog({ title, text = null, fields = [], action, danger = false, content = null, isChoice = true, save }) {
+  // A second click, before what the first one had to fetch was there.
+  if (isChoice && document.querySelector(".dialog[open]")) return Promise.resolve();
   const id = `dialog-${(count += 1)}`;
   const made = fields.map(makeField);
   const messages = el("div", {});

@@ -2,7 +2,7 @@
 
 import { change, download, erase, read, whoAmI } from "./api.js";
 import { deleteAll, moveAll } from "./batch.js";
-import { idOf, isWritable, listCorpora, titleOf } from "./corpora.js";
+import { idOf, isWritable, listCorpora, takeMade, titleOf } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, catchFocus, el, icon } from "./dom.js";
 import { fileSize, t, upright } from "./i18n.js";
@@ -111,7 +111,8 @@ async function load() {
   select.replaceChildren(...corpora.map((one) => el("option", {}, titleOf(one))));
   byId("corpus-choice").hidden = corpora.length < 2;
   byId("drop-zone").hidden = true;
-  if (corpora.length) await choose(Math.max(0, corpora.findIndex(({ id }) => id !== null && id === corpus?.id)));
+  const wanted = takeMade() ?? corpus?.id;
+  if (corpora.length) await choose(Math.max(0, corpora.findIndex(({ id }) => id !== null && id === wanted)));
   else showNote(t("corpora_none"));
 }
 

@@ -1,7 +1,7 @@
 // The corpora that the user may read; changed by their owners, global ones by administrators.
 
 import { change, erase, read } from "./api.js";
-import { kindWords } from "./corpora.js";
+import { kindWords, noteMade } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { t } from "./i18n.js";
 import { lifetime, lifetimeField, toSeconds } from "./lifetime.js";
@@ -64,7 +64,9 @@ export function makeList(section, user) {
       save: ({ name, kind = "personal", shared = null, ttlSeconds, index = null }) =>
         change("POST", "/corpora", { name, kind, shared, ttlSeconds: toSeconds(ttlSeconds), index }),
     });
-    if (saved) await frame.changed(t("saved"));
+    if (!saved) return;
+    noteMade(saved);
+    await frame.changed(t("saved"));
   }
 
   async function edit(corpus) {

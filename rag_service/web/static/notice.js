@@ -5,7 +5,8 @@ import { knows, t } from "./i18n.js";
 import { refusalWords } from "./refusal.js";
 
 const SPOKEN = new Set([
-  "conflict", "invalid_input", "too_large", "unsupported_media_type", "unreadable_document", "internal_error",
+  "conflict", "invalid_input", "no_text", "protected_document", "scanned_document", "too_large", "unsupported_media_type", "unreadable_document",
+  "internal_error",
 ]);
 
 /**

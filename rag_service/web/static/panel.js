@@ -24,7 +24,7 @@ class SourcePanel {
     this._dialog = byId("panel");
     this._opener = null;
     this._newest = new Newest(); // only the newest source may fill the panel
-    this._dialog.addEventListener("close", () => this._closed());
+    this._dialog.addEventListener("close", () => this._dialog.open || this._closed()); // open: a quick reader has gone on
     this._dialog.addEventListener("click", (event) => {
       if (event.target === this._dialog) this.close(); // the backdrop, when modal
     });

@@ -16,7 +16,7 @@ const USUAL = [
 ];
 
 // The same file is refused again.
-const FINAL = new Set(["invalid_input", "too_large", "unreadable_document", "unsupported_media_type"]);
+const FINAL = new Set(["invalid_input", "no_text", "protected_document", "scanned_document", "too_large", "unreadable_document", "unsupported_media_type"]);
 
 /** Whether what failed for a reason of this code may go well another time. */
 export const mayGoWell = (code) => !FINAL.has(code);

@@ -33,6 +33,8 @@ export function startScope() {
     byId("scope").focus();
   });
   document.addEventListener("agent-chosen", show);
+  // Single documents were chosen for the conversation that ends; corpora and tags are where its user works.
+  document.addEventListener("conversation-begun", () => scope.documents.length && scopeTo({ corpora: scope.corpora, tags: scope.tags }));
   show();
 }
 

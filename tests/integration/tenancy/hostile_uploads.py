@@ -25,6 +25,7 @@ from tests.unit.readers import samples
 LIMIT_SECONDS = 60.0
 GOOD = "Llamas live in the Andes."
 UNREADABLE, TOO_LARGE, UNSUPPORTED = "unreadable_document", "too_large", "unsupported_media_type"
+PROTECTED = "protected_document"
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,8 @@ FILES: Mapping[str, Hostile] = {
     "image called a PDF": Hostile(image, "a.pdf", UNSUPPORTED),
     "PDF called a text": Hostile(lambda: samples.pdf("Alpacas hum."), "a.txt", None),
     "macro workbook": Hostile(hostile.macro_workbook, "a.xlsx", UNSUPPORTED),
-    "workbook with a password": Hostile(hostile.password_workbook, "a.xlsx", UNREADABLE),
-    "PDF with a password": Hostile(
-        lambda: samples.pdf("x", password="o", user_password="u"), "a.pdf", UNREADABLE
-    ),
+    "workbook with a password": Hostile(hostile.password_workbook, "a.xlsx", PROTECTED),
+    "PDF with a password": Hostile(lambda: samples.pdf("x", password="o", user_password="u"), "a.pdf", PROTECTED),
     "0 bytes": Hostile(lambda: b"", "a.txt", UNREADABLE),
     "deep nesting": Hostile(lambda: samples.deep_word(100_000), "a.docx", UNREADABLE),
     "a million rows": Hostile(million_short_rows, "a.csv", TOO_LARGE, slow=True),

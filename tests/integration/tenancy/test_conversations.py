@@ -150,6 +150,28 @@ async def test_conversations_are_found_by_words_taken_as_they_are(street: Street
         assert await listed(client, q="onerror") == []
 
 
+async def test_a_search_shows_where_the_words_stand_in_an_answer_or_else_in_a_question(street: Street) -> None:
+    world = await make_world(street.house)
+    async with client_of(street.application) as client:
+        client.headers.update(world.credentials["owner"])
+        kept = (await ask(client, QUESTION, keep=True))["conversationId"]
+        await ask(client, f"{'Before it. ' * 20}Which CHEESE goes with figs? {'After it. ' * 40}", conversationId=kept)
+
+        async def found(words: str) -> str | None:
+            items = (await client.get("/api/v1/conversations", params={"q": words})).json()["items"]
+            (excerpt,) = (one["excerpt"] for one in items if one["id"] == kept)
+            return str(excerpt)
+
+        messages = (await client.get(f"/api/v1/conversations/{kept}/messages")).json()["items"]
+        said = messages[1]["content"]
+        assert said[:60] in await found(said[5:30].upper())
+        excerpt = await found("which cheese")
+        assert excerpt.startswith("…") and "Before it. Which CHEESE goes with figs? After it." in excerpt
+        assert excerpt.endswith("…") and len(excerpt) < 250
+        assert await found(QUESTION) == "None", "the title says it already"
+        assert (await client.get(f"/api/v1/conversations/{kept}")).json()["excerpt"] is None
+
+
 async def test_renaming_keeps_the_place_and_refuses_what_is_no_name(street: Street) -> None:
     world = await make_world(street.house)
     async with client_of(street.application) as client:

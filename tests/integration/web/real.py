@@ -168,8 +168,17 @@ def enter(browser: Browser, real_service: RealService) -> Iterator[SignIn]:
     for one in visits:
         one.page.context.close()
         one.client.close()
+    _take_back_what_is_shared(real_service)
     for one in visits:
         assert (one.errors, one.foreign) == ([], []), (one.errors, one.foreign)
+
+
+def _take_back_what_is_shared(service: RealService) -> None:
+    """What a test has given to everybody goes with it; the answers of the next one would cite it."""
+    with service.client(service.admin) as client:
+        for kind in ("agents", "corpora"):
+            for one in client.get(f"/api/v1/{kind}", params={"limit": 100}).raise_for_status().json()["items"]:
+                client.delete(f"/api/v1/{kind}/{one['id']}").raise_for_status()
 
 
 def sign_in(one: Visit, key: str) -> None:

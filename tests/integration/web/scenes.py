@@ -278,6 +278,8 @@ ANSWERS = {
     ),
 }  # fmt: skip
 
+FIRST_DELTAS = 8  # events of an answer that begins, before its citations are checked
+
 
 @dataclass
 class Scene(Script):
@@ -285,6 +287,7 @@ class Scene(Script):
 
     ending: Exception | None = None  # raised after the first deltas
     pause: float = 0  # seconds between events
+    held: bool = False  # nothing comes after the first deltas
     reads: list[UUID] = field(default_factory=list)  # documents whose text was asked for
 
     async def answer(self, query: RagQuery, door: str = "answer") -> AsyncIterator[AnswerEvent]:
@@ -295,7 +298,9 @@ class Scene(Script):
         for at, event in enumerate(ANSWERS[name]):
             if pause:
                 await asyncio.sleep(pause)
-            if self.ending is not None and at == 8:
+            if at == FIRST_DELTAS and self.held:
+                await asyncio.Event().wait()
+            if at == FIRST_DELTAS and self.ending is not None:
                 raise self.ending
             yield _named(event, query.question)
 

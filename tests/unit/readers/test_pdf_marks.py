@@ -18,6 +18,7 @@ from rag_service.domain import Location, Span
 from rag_service.readers.parse import parse
 from rag_service.word_boxes import pack, with_boxes
 from tests.unit.answering.proof.answers import make_hit
+from tests.unit.readers import samples
 
 PROSE = (
     "The pump runs at 40 bar. It must be served by a qualified technician before the pump runs at 40 bar again, and "
@@ -50,6 +51,22 @@ def make_pdf(change: Callable[[pypdfium2.PdfPage], None]) -> bytes:
     document = pypdfium2.PdfDocument(bytes(file.output()))
     change(document[0])
     return save(document)
+
+
+@pytest.mark.parametrize("gap", ["", "20 0 Td "], ids=["in the word", "by itself"])
+def test_a_mark_of_a_sign_of_another_font_does_not_reach_into_the_lines_beside_it(gap: str) -> None:
+    """Symbols have frames of more than a line."""
+    amount = f"/F1 16 Tf (_) Tj /F1 8 Tf {gap}(17.5) Tj"
+    content = f"BT /F1 8 Tf 20 110 Td (Above) Tj 0 -10 Td {amount} ET BT 20 90 Td (Below) Tj ET".encode()
+    parsed = parse(samples.pdf_with_stream(content, unicode={"_": "\u2212"}), file_name="a.pdf")
+
+    def edges(first: str, last: str) -> tuple[int, int]:
+        start, end = parsed.text.index(first), parsed.text.index(last) + len(last)
+        boxes = with_boxes(parsed.spans[0].location, parsed.spans, start, end).boxes
+        return min(box[1] for box in boxes), max(box[3] for box in boxes)
+
+    (above, low), (top, bottom) = edges("Above", "Above"), edges("\u2212", "17.5")
+    assert bottom - top <= low - above + 1, "as high as text of the same size; edges are rounded"
 
 
 def save(document: pypdfium2.PdfDocument) -> bytes:
