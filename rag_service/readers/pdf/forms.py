@@ -8,7 +8,7 @@ from typing import Any
 from pypdfium2 import raw as pdfium
 
 from rag_service.readers.common.builder import one_line
-from rag_service.readers.pdf.words import read_string
+from rag_service.readers.pdf.characters import read_string
 
 _COMMENTS = (pdfium.FPDF_ANNOT_TEXT, pdfium.FPDF_ANNOT_FREETEXT, pdfium.FPDF_ANNOT_HIGHLIGHT)
 _TICKED = (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON)
