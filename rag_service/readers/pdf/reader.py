@@ -26,7 +26,7 @@ from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
 from rag_service.readers.ocr.recognition import MAX_PAGES as MAX_OCR_PAGES
-from rag_service.readers.pdf.characters import is_unreadable, read_string
+from rag_service.readers.pdf.characters import WRONG, is_unreadable, read_string
 from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import Heading, PageLine, find_headings, follow_path
 from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
@@ -209,7 +209,7 @@ def _read_page(
         objects = PageObjects(page.raw)
         found = read_words(objects, text_page.raw)
         drawn = [word for word in found if not is_unreadable(word.text)]
-        if len(drawn) < len(found):
+        if len(drawn) < len(found) or any(WRONG in word.text for word in drawn):
             builder.warn(_UNREADABLE)
         words = drop_unseen(drop_outside(drawn, page.raw), page, text_page.raw, objects)
         lines = lay_out(words, with_tables=with_tables)

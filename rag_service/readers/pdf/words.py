@@ -26,13 +26,13 @@ import pypdfium2.raw as pdfium
 
 from rag_service.domain import Box as PageBox
 from rag_service.readers.common.raised import lower_run, raise_run
-from rag_service.readers.pdf.characters import HYPHENS, read_characters
+from rag_service.readers.pdf.characters import HYPHENS, WRONG, read_characters
 from rag_service.readers.pdf.rules import directly
 
 _WORD = re.compile(rf"[^\s{HYPHENS}]+[{HYPHENS}]?|[{HYPHENS}]")
 _SEAM = re.compile(r"(?<=[^\W_])(?=[A-Z][a-z])|(?<=[A-Za-z).,;:])(?=\d)|(?<=\d)(?=[A-Z])")
 _SEAM_GAP = 0.12  # of the height; a space is 0.2 or more, letters of a word touch
-_MAYBE_MINUS = re.compile(r"[\x00\x01\x03-\x1f](?=[\d.])")
+_MAYBE_MINUS = re.compile(rf"[\x00\x01\x03-\x1f{WRONG}](?=[\d.])")
 _FLAT = 4.0  # times its height: the width of a minus
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRANSLATION = {**dict.fromkeys(map(ord, HYPHENS), "-"), **{0xF000 + code: chr(code) for code in range(0x20, 0x100)}}

@@ -118,6 +118,42 @@ def test_a_font_with_the_codes_of_letters_and_a_ligature_is_read() -> None:
     assert (document.text.split("\n")[1:], document.warnings) == (["Sales of the year 2008", "diculty 1.45"], ())
 
 
+def miscalled(content: bytes) -> bytes:
+    """A page whose font /F2 calls a dash "2", a point ":", a comma ";" and signs by the names of other marks."""
+    names = {"\xb1": "2", ".": ":", ",": ";", "<": ",", "=": "\xbc"}
+    letters = [f"<{ord(code):02x}><{ord(name):04x}>" for code, name in names.items()]
+    return samples.pdf_of_objects(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R/F2 6 0 R>>>>>>",
+        samples.stream(content),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Times-Roman>>",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 7 0 R>>",
+        samples.stream("\n".join(["begincmap", f"{len(letters)} beginbfchar", *letters, "endbfchar endcmap"]).encode()),
+    )
+
+
+def test_a_font_that_calls_its_signs_by_the_names_of_digits_makes_no_figures() -> None:
+    """Symbol fonts of publishers do: "25:714" for \u22125.714."""
+    parts = [
+        (1, b"loss "),
+        (2, b"\xb1"),
+        (1, b"5"),
+        (2, b"."),
+        (1, b"714"),
+        (2, b","),
+        (1, b" p "),
+        (2, b"<"),
+        (1, b" 0.1 n"),
+    ]
+    text = b" ".join(b"/F%d 10 Tf (%s) Tj" % part for part in [*parts, (2, b"="), (1, b" 40 by "), (2, b"\xb1")])
+    document = parse(miscalled(b"BT 20 100 Td %s ET" % text), file_name="a.pdf")
+    assert (document.text.split(), len(document.warnings)) == (
+        ["loss", "\u22125.714,", "p", "0.1", "n", "40", "by", "\u2212"],
+        1,
+    )
+
+
 def test_places_stay_right_after_a_character_of_two_units_and_one_without_a_meaning() -> None:
     text = b"BT /F1 10 Tf 20 100 Td (a) Tj 0 -24 Td (b one) Tj 60 0 Td (two) Tj ET"
     assert text_of(text, unicode={"a": "\U0001f600", "b": "\0"}).split("\n") == ["😀", "", "one  two"]
