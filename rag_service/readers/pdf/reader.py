@@ -223,7 +223,8 @@ def _read_page(
             for line in lines
         )
         pictures = finder.find(page, objects, words) if tidied else []
-        return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw)), pictures
+        form = document.formenv and document.formenv.raw
+        return tidied, list(read_annotations(page.raw, form, words, warn=builder.warn)), pictures
 
 
 def _page_line(line: Line, *, is_bold: bool) -> PageLine:
