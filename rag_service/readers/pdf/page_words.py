@@ -31,11 +31,13 @@ _REPEATED = 0.15  # of the height, between a word and the same one drawn again
 _MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
 
 
-def read_words(objects: PageObjects, text_page: Any) -> list[Word]:
-    """Words of a page in PDFium's order, given its objects and the raw handle of its text."""
+def read_words(objects: PageObjects, text_page: Any) -> tuple[list[Word], bool]:
+    """Words of a page in PDFium's order, and whether it cuts others off; given its objects and its raw text."""
     reader = WordReader(text_page)
     drawn = list(reader.words())
-    words = _drop_clipped(_drop_repeated(drawn), text_page)
+    once = _drop_repeated(drawn)
+    words = _drop_clipped(once, text_page)
+    are_cut_off = len(words) < len(once)
     if len(words) < len(drawn):
         words = [word._replace(number=place) for place, word in enumerate(words)]
     words = _part_columns(words, text_page)
@@ -51,7 +53,7 @@ def read_words(objects: PageObjects, text_page: Any) -> list[Word]:
                 for word in words
             )
         ]
-    return words
+    return words, are_cut_off
 
 
 def drop_outside(words: list[Word], page: Any) -> list[Word]:

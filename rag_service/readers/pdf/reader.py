@@ -207,13 +207,13 @@ def _read_page(
                 "Print the document to a new PDF and upload that."
             )
         objects = PageObjects(page.raw)
-        found = read_words(objects, text_page.raw)
+        found, are_cut_off = read_words(objects, text_page.raw)
         drawn = [word for word in found if not is_unreadable(word.text)]
         if len(drawn) < len(found) or any(WRONG in word.text for word in drawn):
             builder.warn(_UNREADABLE)
         words = drop_unseen(drop_outside(drawn, page.raw), page, text_page.raw, objects)
         lines = lay_out(words, with_tables=with_tables)
-        if len(words) < len(drawn):
+        if are_cut_off or len(words) < len(drawn):
             builder.warn(HIDDEN)
         box_of = boxes_on(page.raw)
         tidied = tidy(
