@@ -46,6 +46,7 @@ _BOLD = re.compile(
 _SMALL = 0.85
 # How much higher their lower edge is; that of small letters on the line is 0.03 or more.
 _RAISED, _LOWERED = 0.15, -0.02
+_ONE_LINE = 0.02
 _RUN_END = re.compile(r"(?<=\w)\d(?!\d)")
 _PLAIN_NUMBER = re.compile(r"[\d.,]+")
 _MARK_LETTERS = 3  # of a word that a raised letter may be a footnote mark of
@@ -54,6 +55,7 @@ _STACKED = 2.0  # times the height of a character: a word of two lines; an index
 _STEP, FINE = 100, 1000  # points, and parts of a thousandth, from which a page's directions are measured
 
 _loose_box = directly(pdfium.FPDFText_GetLooseCharBox, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+_origin = directly(pdfium.FPDFText_GetCharOrigin, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * 2)
 
 
 class Word(NamedTuple):
@@ -70,6 +72,7 @@ class Word(NamedTuple):
     at: int = -1  # PDFium's index of its first character; -1: none
     is_table: bool = False  # represents a whole table, one line of text per row; its height is that of one row
     rows: Sequence[Sequence[Lettered]] = ()  # of a table: the words of each line
+    line: float = math.nan  # height of the line that its first character stands on, if it is upright
 
 
 Lettered = tuple[int, Word]  # a word of a line, and how many letters and digits of the line stand before it
@@ -115,6 +118,8 @@ class WordReader:
         self._first, self._last = pdfium.FS_RECTF(), pdfium.FS_RECTF()
         self._boxes = ctypes.addressof(self._first), ctypes.addressof(self._last)
         self._address = ctypes.cast(text_page, ctypes.c_void_p).value
+        self._origin = (ctypes.c_double * 2)()
+        self._origin_at = ctypes.addressof(self._origin), ctypes.addressof(self._origin) + 8
         self._height = math.inf  # that a word of one line has at most
         self.may_hide_letters = False  # a word ends with a wide "f", which may cover another
 
@@ -198,7 +203,8 @@ class WordReader:
                 text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
             text = text.translate(_TRANSLATION)
         left, bottom, right, top = turn(box, turns) if turns else box
-        return Word(text, number, spaced, turns, left, right, (bottom + top) / 2, top - bottom, start)
+        line = self._line(start) if turns == 0 else math.nan
+        return Word(text, number, spaced, turns, left, right, (bottom + top) / 2, top - bottom, start, line=line)
 
     def _with_scripts(self, text: str, start: int) -> str:
         """A word with its raised and lowered characters, given that the boxes of its ends are loaded."""
@@ -211,6 +217,7 @@ class WordReader:
             return text[0] + self._with_scripts(text[1:], start + 1)
         beside = first_end if first_end[1] >= last_end[1] else last_end
         last = len(text) - 1
+        line = start if beside is first_end else start + last
         suspects = [place for place, end in ((0, first_end), (last, last_end)) if script_of(end, beside)]
         if not _PLAIN_NUMBER.fullmatch(text):
             suspects += [found.start() for found in _RUN_END.finditer(text, 1, last)]
@@ -218,10 +225,10 @@ class WordReader:
             return text
         scripts = [0] * len(text)
         for place in suspects:
-            script = script_of(self._edges(start + place), beside)
+            script = self._script(start + place, beside, line)
             for step in (-1, 1) if script else ():
                 at = place
-                while 0 <= at <= last and script_of(self._edges(start + at), beside) == script:
+                while 0 <= at <= last and self._script(start + at, beside, line) == script:
                     scripts[at] = script
                     at += step
         runs = itertools.groupby(range(len(text)), key=scripts.__getitem__)
@@ -236,6 +243,15 @@ class WordReader:
 
         return _MAYBE_MINUS.sub(read, text)
 
+    def _script(self, index: int, beside: tuple[float, float], other: int) -> int:
+        """As `script_of`, of a character beside one at the index `other`."""
+        script = script_of(self._edges(index), beside)
+        return 0 if script and are_on_one_line(self._line(index), self._line(other), height=beside[1]) else script
+
+    def _line(self, index: int) -> float:
+        _origin(self._address, index, *self._origin_at)
+        return self._origin[1]
+
     def _edges(self, index: int) -> tuple[float, float]:
         _loose_box(self._address, index, self._boxes[0])
         return self._first.bottom, self._first.top - self._first.bottom
@@ -248,6 +264,11 @@ def script_of(edges: tuple[float, float], beside: tuple[float, float]) -> int:
         return 0
     shift = (bottom - line) / usual
     return 1 if shift > _RAISED else -1 if shift < _LOWERED else 0
+
+
+def are_on_one_line(one: float, other: float, *, height: float) -> bool:
+    """Whether characters stand on one line: old-style figures and fonts without a height are not raised or lowered."""
+    return abs(one - other) < _ONE_LINE * height
 
 
 def _write_script(text: str, places: Sequence[int], script: int) -> str:

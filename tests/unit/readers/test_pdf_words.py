@@ -250,3 +250,18 @@ def test_a_number_drawn_in_pieces_is_one(row: tuple[tuple[int, str], ...]) -> No
     other = (20, "ref"), (56, "4711"), (98, "23.10")
     last = text_of(columns(other, row), font="Courier").split("\n")[-1]
     assert last == "".join(text for _, text in row)
+
+
+def test_old_style_figures_of_a_font_without_a_height_are_not_raised() -> None:
+    """Their boxes are those of the glyphs: a "1" is small beside a "3" that reaches below the line."""
+    glyphs = [b"500 0 0 -200 500 500 d1 0 -200 500 700 re f", b"500 0 0 0 500 450 d1 0 0 500 450 re f"]
+    data = samples.pdf_of_objects(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        samples.stream(b"BT /F1 10 Tf 20 100 Td (31) Tj ET"),
+        b"<</Type/Font/Subtype/Type3/FontBBox[0 0 500 450]/FontMatrix[0.001 0 0 0.001 0 0]/FirstChar 49/LastChar 51"
+        b"/Widths[500 500 500]/Encoding<</Differences[49/one 51/three]>>/CharProcs<</three 6 0 R/one 7 0 R>>>>",
+        *map(samples.stream, glyphs),
+    )
+    assert parse(data, file_name="a.pdf").text == "31"
