@@ -26,7 +26,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 Tier = Literal["critical", "high", "medium", "low"]
 Language = Annotated[str, AfterValidator(check_language)]  # ISO 639-1 code of a supported language
 # Raised whenever this code makes other text, chunks or index terms of the same documents than before.
-CHUNKS_MADE_AS = 20
+CHUNKS_MADE_AS = 21
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml, where it was built in, is ten times as fast
 

@@ -10,6 +10,7 @@ from rag_service.readers.common.raised import is_raised, lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name
 
 _INVISIBLE = re.compile("[\u2061-\u2064]")  # "apply the function", "times", "comma", "plus"
+_BRACKETED = re.compile(r"\([^()]*\)")
 _SIGNS = frozenset("∑∏∫⋃⋂∮")  # limits stand below and above them
 _NOT_SHOWN = frozenset({"annotation", "annotation-xml", "mphantom", "maligngroup", "malignmark"})
 _ACCENTS = {  # what stands above a letter → the combining character
@@ -28,14 +29,14 @@ def fraction(parts: Sequence[str], *, has_bar: bool = True) -> str:
 
 
 def grouped(text: str) -> str:
-    """In brackets, unless it is one word, number or sign."""
-    return text if text.isalnum() or len(text) == 1 else f"({text})"
+    """In brackets, unless it is one word, number or sign, or has them."""
+    return text if text.isalnum() or len(text) == 1 or _BRACKETED.fullmatch(text) else f"({text})"
 
 
 def _one_factor(text: str) -> str:
     """In brackets, unless it is one factor: "a/2c" would be read as half of a, times c."""
     is_word = text.isalpha() and len(text) > 2
-    is_one = len(text) == 1 or text.isdecimal() or is_word or re.fullmatch(r"\([^()]*\)", text) is not None
+    is_one = len(text) == 1 or text.isdecimal() or is_word or _BRACKETED.fullmatch(text) is not None
     return text if is_one else f"({text})"
 
 
@@ -44,6 +45,11 @@ def exponent(text: str) -> str:
     raised = raise_run(text)
     is_sign = len(text) == 1 and not text.isalnum()  # degrees, a dash
     return raised if is_raised(raised) or is_sign or not text else f"^{_one_factor(text)}"
+
+
+def power(base: str, above: str) -> str:
+    """A base with its exponent; a fraction is in brackets, since a/b² is another."""
+    return f"{grouped(base) if '/' in base else base}{exponent(above)}"
 
 
 def index(text: str) -> str:
@@ -100,11 +106,11 @@ def _over(parts: Sequence[str]) -> str:
 
 def _sub_sup(parts: Sequence[str]) -> str:
     base, below, above = parts
-    return _limits(base, below, above) if base in _SIGNS else f"{base}{index(below)}{exponent(above)}"
+    return _limits(base, below, above) if base in _SIGNS else power(base + index(below), above)
 
 
 _STRUCTURES: dict[str, tuple[int, Callable[[Sequence[str]], str]]] = {  # element → how many parts it has, their text
-    "msup": (2, lambda parts: f"{parts[0]}{exponent(parts[1])}"),
+    "msup": (2, lambda parts: power(*parts)),
     "msub": (2, lambda parts: _limits(parts[0], parts[1], "") if parts[0] in _SIGNS else parts[0] + index(parts[1])),
     "msubsup": (3, _sub_sup),
     "mroot": (2, lambda parts: f"{raise_run(parts[1])}√{grouped(parts[0])}"),

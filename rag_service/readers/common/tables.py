@@ -59,6 +59,8 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> M
         header = None
     names: list[Row] = []  # header rows whose labels no row has used yet
     labels: dict[int, str] = {}
+    header_rows: list[Row] = []  # of the labels
+    filled = set[int]()  # columns with a value below them
     previous: Row | None = None
     below_title = False  # of a block after a gap
     upcoming: Iterator[Row | None] = chain(ahead, rows, [None])
@@ -71,21 +73,34 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> M
         previous = row
         begins, below_title = after_gap or below_title, after_gap and len(row.values) == 1 and row.values[0].is_text
         if row is header or (begins and _starts_table(row, following)):
-            _write_plain(builder, names, place)
+            _write_plain(builder, names or _without_values(header_rows, filled), place)
             names, labels = [row], _labels(row)
+            header_rows, filled = names, set()
         elif len(names) == 1 and _continues_header(names[0], row, following):
             names, labels = [*names, row], _joined_labels(labels, row)
+            header_rows = names
         else:
             names = []
+            filled.update(cell.column for cell in row.cells)
             _write_row(builder, row, labels, place, is_labelled=row.number in labelled)
-    _write_plain(builder, names, place)
+    _write_plain(builder, names or _without_values(header_rows, filled), place)
     return labels
 
 
 def _write_plain(builder: TextBuilder, names: Sequence[Row], place: Place) -> None:
-    """Write column names without any row below them, which would be lost otherwise."""
+    """Write column names without any value below them, which would be lost otherwise."""
     for row in names:
         _write_row(builder, row, {}, place)
+
+
+def _without_values(header: Sequence[Row], filled: Set[int]) -> list[Row]:
+    """The header's names of columns that are empty in all rows below."""
+    rows: list[Row] = []
+    for row in header:
+        spanned = {cell.column for cell in row.cells if cell.is_spanned}
+        unused = [cell for cell in row.values if filled.isdisjoint(_columns_of(cell.column, spanned))]
+        rows.append(replace(row, cells=unused))
+    return [row for row in rows if row.cells]
 
 
 def _is_blank_form(rows: Sequence[Row], header: Row) -> bool:
@@ -242,12 +257,17 @@ def _joined_labels(labels: Mapping[int, str], row: Row) -> dict[int, str]:
     return joined
 
 
-def _label_of(column: int, spanned: Set[int], labels: Mapping[int, str]) -> str | None:
-    """The name of a column; a cell that goes on over the `spanned` columns after it has the names of all."""
+def _columns_of(column: int, spanned: Set[int]) -> range:
+    """The columns of a cell that goes on over the `spanned` ones after it."""
     last = column
     while last + 1 in spanned:
         last += 1
-    names = [labels[column] for column in range(column, last + 1) if column in labels]
+    return range(column, last + 1)
+
+
+def _label_of(column: int, spanned: Set[int], labels: Mapping[int, str]) -> str | None:
+    """The name of a column; a cell over several columns has the names of all."""
+    names = [labels[column] for column in _columns_of(column, spanned) if column in labels]
     return " / ".join(dict.fromkeys(names)) or None
 
 

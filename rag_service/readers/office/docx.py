@@ -85,6 +85,8 @@ def parse_docx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     pictures.warn(builder)
     if any(member.startswith("word/embeddings/") for member in archive.NameToInfo):
         builder.warn("Files embedded in the document were not read.")
+    if next(document.element.body.iter(_W + "subDoc"), None) is not None:
+        builder.warn("Subdocuments, which are files of their own, were not read.")
     properties = document.core_properties
     return builder.build(
         title=choose_title(name, properties.title, writer.blocks.title),

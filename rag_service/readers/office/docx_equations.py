@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rag_service.readers.common.builder import one_line
-from rag_service.readers.common.equations import accented, exponent, fraction, grouped, index
+from rag_service.readers.common.equations import accented, exponent, fraction, grouped, index, power
 from rag_service.readers.common.raised import raise_run
 from rag_service.readers.common.xml import Element
 
@@ -61,6 +61,7 @@ def _matrix(element: Element, read: Read) -> str:
 
 
 _STRUCTURES: dict[str, Callable[[Element, Read], str]] = {
+    "sSup": lambda element, read: power(_part(element, "e", read), _part(element, "sup", read)),
     "sup": lambda element, read: exponent(read(element)),
     "sub": lambda element, read: index(read(element)),
     "f": _fraction,

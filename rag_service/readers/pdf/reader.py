@@ -26,11 +26,13 @@ from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
 from rag_service.readers.ocr.recognition import MAX_PAGES as MAX_OCR_PAGES
+from rag_service.readers.pdf.characters import WRONG, is_unreadable, read_string
 from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import Heading, PageLine, find_headings, follow_path
 from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, join_columns, join_words, trim
+from rag_service.readers.pdf.page_words import drop_outside, part_at_rule, read_words
 from rag_service.readers.pdf.rules import PageObjects, read_rules
 from rag_service.readers.pdf.scans import (
     STAMP_CHARACTERS,
@@ -44,18 +46,7 @@ from rag_service.readers.pdf.scans import (
 )
 from rag_service.readers.pdf.tables import TableReader
 from rag_service.readers.pdf.unseen import drop_unseen
-from rag_service.readers.pdf.words import (
-    Word,
-    boxes_on,
-    count_letters,
-    drop_outside,
-    is_bold,
-    is_unreadable,
-    level,
-    part_at_rule,
-    read_string,
-    read_words,
-)
+from rag_service.readers.pdf.words import Word, boxes_on, count_letters, is_bold, level
 from rag_service.word_boxes import Placed, pack
 
 MEDIA_TYPE = "application/pdf"
@@ -216,13 +207,13 @@ def _read_page(
                 "Print the document to a new PDF and upload that."
             )
         objects = PageObjects(page.raw)
-        found = read_words(objects, text_page.raw)
-        drawn = [word for word in found if not is_unreadable(word)]
-        if len(drawn) < len(found):
+        found, are_cut_off = read_words(objects, text_page.raw)
+        drawn = [word for word in found if not is_unreadable(word.text)]
+        if len(drawn) < len(found) or any(WRONG in word.text for word in drawn):
             builder.warn(_UNREADABLE)
         words = drop_unseen(drop_outside(drawn, page.raw), page, text_page.raw, objects)
         lines = lay_out(words, with_tables=with_tables)
-        if len(words) < len(drawn):
+        if are_cut_off or len(words) < len(drawn):
             builder.warn(HIDDEN)
         box_of = boxes_on(page.raw)
         tidied = tidy(
@@ -232,7 +223,8 @@ def _read_page(
             for line in lines
         )
         pictures = finder.find(page, objects, words) if tidied else []
-        return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw)), pictures
+        form = document.formenv and document.formenv.raw
+        return tidied, list(read_annotations(page.raw, form, words, warn=builder.warn)), pictures
 
 
 def _page_line(line: Line, *, is_bold: bool) -> PageLine:

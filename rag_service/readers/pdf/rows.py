@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from rag_service.readers.common.raised import lower_run, raise_run
-from rag_service.readers.pdf.words import COLUMN_GAP, Word, script_of
+from rag_service.readers.pdf.words import COLUMN_GAP, Word, are_on_one_line, script_of
 
 COLUMN = "   "  # marks a gap wider than any space of justified text
 # The following are fractions of a row's height.
@@ -122,7 +122,8 @@ def _with_scripts(words: Sequence[Word]) -> Iterator[str]:
         if not word.text.isalpha() and _SCRIPT.fullmatch(word.text):
             for other in (*words[max(0, place - 1) : place], *words[place + 1 : place + 2]):
                 gap = max(word.left, other.left) - min(word.right, other.right)
-                if gap < COLUMN_GAP * other.height and not script:
+                is_level = are_on_one_line(word.line, other.line, height=other.height)
+                if gap < COLUMN_GAP * other.height and not script and not is_level:
                     script = script_of(_edges(word), _edges(other))
         yield word.text if script == 0 else raise_run(word.text) if script > 0 else lower_run(word.text)
 

@@ -99,7 +99,8 @@ def read_blocks(lines: Iterator[Line]) -> Iterator[Block]:
     loose: list[Line] = []  # without column names, since the last row with them
     for line in lines:
         if not line.labels:
-            loose.append(line)
+            if block is None or loose or not _names_empty_columns(block, line):
+                loose.append(line)
             continue
         headings = [one for one in loose if one.sheet == line.sheet and one.number < line.number]
         names = {} if block is None else block.names
@@ -120,6 +121,12 @@ def read_blocks(lines: Iterator[Line]) -> Iterator[Block]:
     if block is not None:
         block.lines += [one for one in loose[:1] if _continues(block, one)]
         yield block
+
+
+def _names_empty_columns(block: Block, line: Line) -> bool:
+    """Whether a line after a block has the names of its empty columns, from above its rows."""
+    is_above = line.sheet == block.sheet and line.number < block.lines[0].number
+    return is_above and block.names.keys().isdisjoint(line.values)
 
 
 def _continues(block: Block, line: Line) -> bool:

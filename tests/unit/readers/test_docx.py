@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import docx
 import pytest
-from docx.oxml import parse_xml
+from docx.oxml import OxmlElement, parse_xml
 from docx.oxml.ns import nsdecls
 from lxml import etree
 
@@ -219,3 +219,12 @@ def test_a_document_whose_picture_is_lost_is_read() -> None:
     document.sections[0].header.paragraphs[0].text = "Hall 4"
     data = with_members(saved(document), {"word/_rels/header1.xml.rels": relations.encode()})
     assert parse(data, file_name="m.docx").text.split("\n\n")[:2] == ["Plan of the hall.", "Hall 4"]
+
+
+def test_subdocuments_of_a_master_document_are_told() -> None:
+    document = docx.Document()
+    document.add_paragraph("Master")
+    document.element.body.append(OxmlElement("w:subDoc"))
+    assert parse(saved(document), file_name="a.docx").warnings == (
+        "Subdocuments, which are files of their own, were not read.",
+    )

@@ -7,6 +7,7 @@ from fpdf import FPDF
 
 from rag_service.domain import Location
 from rag_service.errors import DocumentError, TooLargeError
+from rag_service.readers.common.builder import HIDDEN
 from rag_service.readers.parse import parse
 from rag_service.readers.pdf.headings import PageLine
 from rag_service.readers.pdf.reader import MAX_PAGES, tidy
@@ -178,3 +179,30 @@ def test_values_of_forms_and_comments_are_read() -> None:
     assert samples.at(document, "Family name: Gómez") == Location(page=1, part="form")
     assert samples.at(document, "☒ resident") == Location(page=1, part="form")
     assert samples.at(document, "Check this date") == Location(page=1, part="comment")
+
+
+def test_a_field_is_named_by_what_is_printed_beside_it_and_not_by_its_tooltip() -> None:
+    """A tooltip may be an instruction with figures that are not on the page. What a field hides is left out."""
+    field = b"<</Type/Annot/Subtype/Widget/P 3 0 R/FT/Tx/Rect[%s]/TU(Value from 40 to 250)%s>>"
+    document = parse(
+        samples.pdf_of_objects(
+            b"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[6 0 R 7 0 R 8 0 R 9 0 R 10 0 R]>>>>",
+            b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>"
+            b"/Annots[6 0 R 7 0 R 8 0 R 9 0 R 10 0 R]>>",
+            samples.stream(
+                b"BT /F1 9 Tf 10 150 Td (Weight \\(kg\\):) Tj 0 -30 Td (7) Tj 0 -20 Td (Height:) Tj ET "
+                b"BT /F1 9 Tf 130 80 Td (Smoker) Tj ET"
+            ),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            field % (b"80 146 120 160", b"/T(a)/V(71)"),
+            field % (b"10 80 50 96", b"/T(b)/V(180)"),
+            field.replace(b"/FT/Tx", b"/FT/Btn") % (b"115 79 125 89", b"/T(c)/V/Yes/AS/Yes/AP<</N<</Yes 11 0 R>>>>"),
+            field % (b"80 20 120 40", b"/T(d)/V(hidden)/F 2"),
+            field % (b"80 40 120 60", b"/T(e)/V(password)/Ff 8192"),
+            samples.stream(b"", keys="/Type/XObject/Subtype/Form/BBox[0 0 1 1]"),
+        ),
+        file_name="form.pdf",
+    )
+    assert document.text.split("\n\n")[-1].split("\n") == ["Weight (kg): 71", "Height: 180", "☒ Smoker"]
+    assert document.warnings == (HIDDEN,)

@@ -53,7 +53,9 @@ def test_a_minus_without_a_meaning_stays_and_raises_no_number() -> None:
 
 def test_what_a_cell_cuts_off_is_not_read_into_the_cells_beside_it() -> None:
     cut = b"q 20 90 60 30 re W n BT /F1 10 Tf 20 100 Td (Bill 141, 142, 143, 144) Tj ET Q "
-    assert text_of(cut + b"BT /F1 10 Tf 82 100 Td (26406576) Tj ET") == "Bill 141, 142, 26406576"
+    data = samples.pdf_with_stream(cut + b"BT /F1 10 Tf 82 100 Td (26406576) Tj ET")
+    document = parse(data, file_name="a.pdf")
+    assert (document.text, document.warnings) == ("Bill 141, 142, 26406576", (HIDDEN,))
 
 
 @pytest.mark.parametrize("font", ["Helvetica", "Times-Italic", "Times-BoldItalic"])
@@ -116,6 +118,42 @@ def test_numbers_of_glyphs_are_not_taken_for_letters_and_digits() -> None:
 def test_a_font_with_the_codes_of_letters_and_a_ligature_is_read() -> None:
     document = parse(unexplained("Sales of the year 2008", "di\x0eculty 1.45"), file_name="a.pdf")
     assert (document.text.split("\n")[1:], document.warnings) == (["Sales of the year 2008", "diculty 1.45"], ())
+
+
+def miscalled(content: bytes) -> bytes:
+    """A page whose font /F2 calls a dash "2", a point ":", a comma ";" and signs by the names of other marks."""
+    names = {"\xb1": "2", ".": ":", ",": ";", "<": ",", "=": "\xbc"}
+    letters = [f"<{ord(code):02x}><{ord(name):04x}>" for code, name in names.items()]
+    return samples.pdf_of_objects(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R/F2 6 0 R>>>>>>",
+        samples.stream(content),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Times-Roman>>",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 7 0 R>>",
+        samples.stream("\n".join(["begincmap", f"{len(letters)} beginbfchar", *letters, "endbfchar endcmap"]).encode()),
+    )
+
+
+def test_a_font_that_calls_its_signs_by_the_names_of_digits_makes_no_figures() -> None:
+    """Symbol fonts of publishers do: "25:714" for \u22125.714."""
+    parts = [
+        (1, b"loss "),
+        (2, b"\xb1"),
+        (1, b"5"),
+        (2, b"."),
+        (1, b"714"),
+        (2, b","),
+        (1, b" p "),
+        (2, b"<"),
+        (1, b" 0.1 n"),
+    ]
+    text = b" ".join(b"/F%d 10 Tf (%s) Tj" % part for part in [*parts, (2, b"="), (1, b" 40 by "), (2, b"\xb1")])
+    document = parse(miscalled(b"BT 20 100 Td %s ET" % text), file_name="a.pdf")
+    assert (document.text.split(), len(document.warnings)) == (
+        ["loss", "\u22125.714,", "p", "0.1", "n", "40", "by", "\u2212"],
+        1,
+    )
 
 
 def test_places_stay_right_after_a_character_of_two_units_and_one_without_a_meaning() -> None:
@@ -212,3 +250,18 @@ def test_a_number_drawn_in_pieces_is_one(row: tuple[tuple[int, str], ...]) -> No
     other = (20, "ref"), (56, "4711"), (98, "23.10")
     last = text_of(columns(other, row), font="Courier").split("\n")[-1]
     assert last == "".join(text for _, text in row)
+
+
+def test_old_style_figures_of_a_font_without_a_height_are_not_raised() -> None:
+    """Their boxes are those of the glyphs: a "1" is small beside a "3" that reaches below the line."""
+    glyphs = [b"500 0 0 -200 500 500 d1 0 -200 500 700 re f", b"500 0 0 0 500 450 d1 0 0 500 450 re f"]
+    data = samples.pdf_of_objects(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        samples.stream(b"BT /F1 10 Tf 20 100 Td (31) Tj ET"),
+        b"<</Type/Font/Subtype/Type3/FontBBox[0 0 500 450]/FontMatrix[0.001 0 0 0.001 0 0]/FirstChar 49/LastChar 51"
+        b"/Widths[500 500 500]/Encoding<</Differences[49/one 51/three]>>/CharProcs<</three 6 0 R/one 7 0 R>>>>",
+        *map(samples.stream, glyphs),
+    )
+    assert parse(data, file_name="a.pdf").text == "31"

@@ -242,6 +242,10 @@ def test_equations_of_word_keep_powers_and_fractions_apart() -> None:
             "∑_(k=0)^9 2",
         ),
         ("<m:rad><m:deg><r>3</r></m:deg><m:e><r>27</r></m:e></m:rad>", "³√27"),
+        (
+            "<m:sSup><m:e><m:f><m:num><r>(x-c)</r></m:num><m:den><r>v</r></m:den></m:f></m:e><m:sup><r>2</r></m:sup></m:sSup>",
+            "((x-c)/v)²",
+        ),
         ("<m:func><m:fName><r>log</r></m:fName><m:e><r>2</r></m:e></m:func>", "log 2"),
         ("<m:m><m:mr><m:e><r>1</r></m:e><m:e><r>0</r></m:e></m:mr><m:mr><m:e><r>5</r></m:e></m:mr></m:m>", "1, 0; 5"),
     ],

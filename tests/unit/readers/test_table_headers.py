@@ -178,3 +178,26 @@ def test_the_time_of_a_row_grows_with_its_columns_not_with_their_square() -> Non
     started = time.process_time()
     assert parse(data.encode(), file_name="wide.csv").text.count("name9999: ") == 5
     assert time.process_time() - started < 4  # 0.4 seconds; 9 when each cell looked at all others
+
+
+@pytest.mark.parametrize(
+    ("rows", "last"),
+    [
+        ([["Item", "Stock", "Checked by"], ["Bolt", 5, None], ["Nut", 7, None]], ["Checked by"]),
+        ([["Item", "Stock", "Checked by"], ["Bolt", 5, None], ["Nut", 7, "Ana"]], []),
+    ],
+)
+def test_the_name_of_a_column_that_is_empty_in_all_rows_is_kept(
+    rows: Sequence[Sequence[object]], last: list[str]
+) -> None:
+    lines = sheet_lines(rows)
+    assert (lines[0], lines[2:]) == ("Item: Bolt | Stock: 5", last)
+
+
+def test_a_name_over_several_columns_is_kept_once() -> None:
+    book = Workbook()
+    for row in [["Item", "Plan", None], ["Bolt", None, 5], ["Nut", None, 7]]:
+        book.active.append(row)
+    book.active.merge_cells("B1:C1")
+    text = parse(saved(book), file_name="a.xlsx").text
+    assert text.count("Plan") == 2

@@ -72,6 +72,12 @@ def test_the_caption_is_what_stands_above_the_header() -> None:
     assert table.caption == "Stocks of the north, in units"
 
 
+def test_the_name_of_an_empty_column_is_no_caption_of_the_next_table() -> None:
+    names = (*HEAD, "Checked by")
+    tables = tables_of(names, *ROWS, (), ("Town", "Rate", "Since"), ("Lyon", 160, 2019), ("Lille", 120, 2020))
+    assert [table.caption for table in tables] == ["", ""]
+
+
 def test_rows_of_totals_are_recognised() -> None:
     (named,) = tables_of(HEAD, *ROWS, ("Total", None, 21))
     (unnamed,) = tables_of(HEAD, *ROWS, (None, None, 21))

@@ -1,0 +1,275 @@
+"""All words of a PDF page: whole, each once, and none that lies outside.
+
+Of what PDFium reads we correct five things that only show beside other words:
+
+- The second letter of an italic "ff" drawn letter by letter is dropped as a duplicate (`_lost_letters`).
+- Texts of two columns that touch are joined to one word, and two numbers to a third (`_part_columns`).
+- A line that is drawn twice to look bold is only dropped where it is one text (`_drop_repeated`).
+- What a page cuts off at the edge of a cell is read on, through the cells beside it (`_drop_clipped`).
+- Text beyond the edges of the page, which nobody sees, is among the others (`drop_outside`).
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pypdfium2.raw as pdfium
+
+from rag_service.readers.pdf.characters import read_string
+from rag_service.readers.pdf.rules import SIDES, PageObjects, bounds_of
+from rag_service.readers.pdf.words import COLUMN_GAP, FINE, Box, Word, WordReader, turn
+
+_NUMBERS_MEET = re.compile(r"\d[\d+\-−–($€£¥]")
+_LINE = 0.5  # of the height, between words of one line
+_OVERLAP = 0.15  # of the height, of two digits; kerning is half of that
+_REPEATED = 0.15  # of the height, between a word and the same one drawn again
+_MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
+
+
+def read_words(objects: PageObjects, text_page: Any) -> tuple[list[Word], bool]:
+    """Words of a page in PDFium's order, and whether it cuts others off; given its objects and its raw text."""
+    reader = WordReader(text_page)
+    drawn = list(reader.words())
+    once = _drop_repeated(drawn)
+    words = _drop_clipped(once, text_page)
+    are_cut_off = len(words) < len(once)
+    if len(words) < len(drawn):
+        words = [word._replace(number=place) for place, word in enumerate(words)]
+    words = _part_columns(words, text_page)
+    if reader.may_hide_letters:
+        # A lost letter in the middle of a word is rare and left out.
+        words += [
+            letter
+            for letter in _lost_letters(objects, text_page)
+            if not any(
+                word.left <= letter.left
+                and letter.right <= word.right
+                and abs(word.middle - letter.middle) < word.height / 2
+                for word in words
+            )
+        ]
+    return words, are_cut_off
+
+
+def drop_outside(words: list[Word], page: Any) -> list[Word]:
+    """Without words that lie beyond the edges of the page, where nobody sees them."""
+    corners: list[tuple[float, float]] = []
+    for at in (0, FINE):
+        x, y = ctypes.c_double(), ctypes.c_double()
+        pdfium.FPDF_DeviceToPage(page, 0, 0, FINE, FINE, 0, at, at, ctypes.byref(x), ctypes.byref(y))
+        corners.append((x.value, y.value))
+    (one_x, one_y), (other_x, other_y) = corners
+    (begin, end), (low, high) = sorted((one_x, other_x)), sorted((one_y, other_y))
+
+    def is_outside(word: Word) -> bool:
+        half = word.height / 2
+        box = word.left, word.middle - half, word.right, word.middle + half
+        left, bottom, right, top = turn(box, -word.turns % 4) if word.turns else box
+        return right <= begin or left >= end or top <= low or bottom >= high
+
+    return [
+        word
+        for word in words
+        if (begin < word.left and word.right < end and low < word.middle < high and not word.turns)
+        or not is_outside(word)
+    ]
+
+
+def _drop_repeated(words: list[Word]) -> list[Word]:
+    """Without words that repeat another one at the same place."""
+    kept: dict[str, list[Word]] = {}
+    shown: list[Word] = []
+    for word in words:
+        same = kept.get(word.text)
+        if same is None:
+            kept[word.text] = [word]
+            shown.append(word)
+            continue
+        near, left, middle = _REPEATED * word.height, word.left, word.middle
+        for other in same:
+            if -near < left - other.left < near and -near < middle - other.middle < near and word.turns == other.turns:
+                break
+        else:
+            same.append(word)
+            shown.append(word)
+    return shown
+
+
+def _drop_clipped(words: list[Word], text_page: Any) -> list[Word]:
+    """Without words outside the frame that their text is cut off at; only where another text is printed over them."""
+    hidden: dict[int, Word | None] = {}  # place → what is seen of the word
+    begin, end, line = 0, -math.inf, math.inf  # of the line that is open
+    for place, word in enumerate(words):
+        if word.turns != 0 or abs(word.middle - line) > _LINE * word.height:
+            begin, end, line = place, word.right, word.middle
+            continue
+        if word.left < end - word.height and word.left > words[begin].left:
+            for over in range(begin, place):
+                if words[over].right > word.left and over not in hidden:
+                    hidden[over] = _seen(words[over], text_page)
+        end = max(end, word.right)
+    if not hidden:
+        return words
+    return [seen for place, word in enumerate(words) if (seen := hidden.get(place, word)) is not None]
+
+
+def _seen(word: Word, text_page: Any) -> Word | None:
+    """A word up to the frame that its text is cut off at; None if it is outside."""
+    item = pdfium.FPDFText_GetTextObject(text_page, word.at) if word.at >= 0 else None
+    frame = pdfium.FPDFPageObj_GetClipPath(item) if item else None
+    x, y = ctypes.c_float(), ctypes.c_float()
+    left, right = -math.inf, math.inf
+    for path in range(max(pdfium.FPDFClipPath_CountPaths(frame), 0) if frame else 0):
+        places = []
+        for number in range(min(pdfium.FPDFClipPath_CountPathSegments(frame, path), _MAX_SUSPECTS)):
+            segment = pdfium.FPDFClipPath_GetPathSegment(frame, path, number)
+            if pdfium.FPDFPathSegment_GetPoint(segment, ctypes.byref(x), ctypes.byref(y)):
+                places.append(x.value)
+        if places:
+            left, right = max(left, min(places)), min(right, max(places))
+    if word.left >= right or word.right <= left:
+        return None
+    return word._replace(left=max(word.left, left), right=min(word.right, right))
+
+
+def _part_columns(words: list[Word], text_page: Any) -> list[Word]:
+    """Part words with digits where a text begins in the column of another row.
+
+    Such a word holds the gap between the columns of that row. Only texts drawn one by one are parted: a number drawn at
+    once is one.
+    """
+    starts = list[float]()
+    gap_of_start, gap_of_end = dict[int, float](), dict[int, float]()  # where its right-most gap begins
+    line, end, direction = math.inf, 0.0, None  # of the word before
+    for _, _, _, turns, left, right, middle, height, *_ in words:
+        if left - end > COLUMN_GAP * height and abs(middle - line) <= _LINE * height and turns == direction:
+            starts.append(left)
+            for place, gaps in ((_place(left), gap_of_start), (_place(right), gap_of_end)):
+                gaps[place] = max(end, gaps.get(place, end))
+        line, end, direction = middle, right, turns
+    if not starts:
+        return words
+    starts.sort()
+
+    def holds_gap(word: Word, at: float, gaps: dict[int, float]) -> bool:
+        return any(gaps.get(_place(at) + step, -math.inf) > word.left for step in (-1, 0, 1))
+
+    parted: list[Word] = []
+    for word in words:
+        if word.text.isalpha() or not _NUMBERS_MEET.search(word.text):
+            parted.append(word)
+            continue
+        inside = bisect.bisect_right(starts, word.left)
+        if inside == len(starts) or starts[inside] >= word.right:
+            parted.append(word)
+            continue
+        parted += _part(
+            word,
+            text_page,
+            is_edge=lambda left: (
+                holds_gap(word, left, gap_of_start)  # noqa: B023
+                or holds_gap(word, word.right, gap_of_end)  # noqa: B023
+            ),
+        )
+    return parted if len(parted) == len(words) else [word._replace(number=place) for place, word in enumerate(parted)]
+
+
+def part_at_rule(word: Word, text_page: Any, rule: float) -> list[Word]:
+    """Part a word that crosses an upright rule, given its distance from the left, if a text begins about there."""
+    return _part(word, text_page, is_edge=lambda left: abs(left - rule) < word.height)
+
+
+def _part(word: Word, text_page: Any, *, is_edge: Callable[[float], bool]) -> list[Word]:
+    """Part a word where one text is printed over another, or where the second of two texts begins at a column's edge.
+
+    Only between two numbers. The first part then ends before the gap that it runs over.
+    """
+    length = len(word.text)
+    if word.turns is None or word.at < 0:
+        return [word]
+    if pdfium.FPDFText_GetUnicode(text_page, word.at + length - 1) != ord(word.text[-1]):  # a mark made it shorter
+        return [word]
+    texts = [_text_object(text_page, word.at), _text_object(text_page, word.at + length - 1)]
+    if texts[0] == texts[1]:
+        return [word]
+    texts[1:1] = [_text_object(text_page, word.at + place) for place in range(1, length - 1)]
+    seams = [place for place in range(1, length) if texts[place] != texts[place - 1]]
+    cuts: list[tuple[int, float]] = []
+    for place in seams:
+        if not _NUMBERS_MEET.fullmatch(word.text, place - 1, place + 1):
+            continue
+        end = _sides(text_page, word.at + place - 1, word.turns)[1]
+        start = _sides(text_page, word.at + place, word.turns)[0]
+        if end - start > _OVERLAP * word.height or (len(seams) == 1 and is_edge(start)):
+            cuts.append((place, start))
+    parts: list[Word] = []
+    begin, left = 0, word.left
+    for place, start in cuts:
+        right = max(left, start - 2 * COLUMN_GAP * word.height)
+        parts.append(word._replace(text=word.text[begin:place], left=left, right=right, at=word.at + begin))
+        begin, left = place, start
+    last = word._replace(text=word.text[begin:], left=left, at=word.at + begin, spaced=word.spaced or begin > 0)
+    return [*parts, last]
+
+
+def _place(x: float) -> int:
+    """Quarter points: columns are aligned more exactly than that."""
+    return round(4 * x) if math.isfinite(x) else 0
+
+
+def _text_object(text_page: Any, index: int) -> int | None:
+    """Address of the text object that draws a character; None: PDFium made it up."""
+    return ctypes.cast(pdfium.FPDFText_GetTextObject(text_page, index), ctypes.c_void_p).value
+
+
+def _sides(text_page: Any, index: int, turns: int) -> tuple[float, float]:
+    """The left and the right of a character."""
+    box = pdfium.FS_RECTF()
+    pdfium.FPDFText_GetLooseCharBox(text_page, index, ctypes.byref(box))
+    left, _, right, _ = turn((box.left, box.bottom, box.right, box.top), turns)
+    return left, right
+
+
+def _lost_letters(objects: PageObjects, text_page: Any) -> list[Word]:
+    """Letters that PDFium drops as duplicates of the letter before, although they stand beside it.
+
+    PDFium drops a text object that repeats the previous one and covers half of it, as the wide box of an italic "f"
+    does. The lost letter is therefore the same as the previous one. Only upright letters of the page itself are found.
+    """
+    found: list[Word] = []
+    sides = (ctypes.c_float * 4)()
+    start = ctypes.addressof(sides)
+    places = start, start + 4, start + 8, start + 12
+    before: Box = (0.0, 0.0, 0.0, 0.0)
+    address_before = 0
+    suspects = 0
+    for address in objects.of_page():
+        bounds_of(address, *places)
+        left, bottom, right, top = box = SIDES.unpack(sides)
+        step = left - before[0]
+        if 0.15 * (top - bottom) < step < right - left:
+            wider = (right - left) - (before[2] - before[0])
+            if abs(wider) + abs(bottom - before[1]) + abs(top - before[3]) < 0.1:
+                suspects += 1
+                if suspects > _MAX_SUSPECTS:
+                    break
+                letter = _text(address_before, text_page).strip()
+                if len(letter) == 1 and not _text(address, text_page):
+                    overhang = (right - left - step) / 2
+                    found.append(
+                        Word(letter, -2, False, 0, left + overhang, right - overhang, (bottom + top) / 2, top - bottom)
+                    )
+        before, address_before = box, address
+    return found
+
+
+def _text(address: int, text_page: Any) -> str:
+    item = ctypes.cast(address, pdfium.FPDF_PAGEOBJECT)
+    if not address or pdfium.FPDFPageObj_GetType(item) != pdfium.FPDF_PAGEOBJ_TEXT:
+        return ""
+    return read_string(lambda *out: pdfium.FPDFTextObj_GetText(item, text_page, *out))
