@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from PIL import Image
 
+from tests.golden.packages import fixed
 from tests.unit.readers import office_samples as office
 from tests.unit.readers.samples import with_members
 
@@ -37,7 +38,7 @@ def _archive() -> bytes:
 
 
 def _nested_archive() -> bytes:
-    inner = office.zipped({"deep.txt": "Gate 4 is closed."})
+    inner = fixed(office.zipped({"deep.txt": "Gate 4 is closed."}))
     return office.zipped(
         {"inner.zip": inner, "../outside.txt": "Gate 5 is open.", "__MACOSX/._x": b"x", "año.md": "# Año\n\nTexto."}
     )

@@ -19,11 +19,14 @@ from tests.golden.packages import DAY, strict, with_macros
 from tests.unit.readers.samples import saved, with_members
 
 
-def _book(write: Callable[[Workbook], None]) -> bytes:
-    book = Workbook()
-    write(book)
-    book.properties.created = book.properties.modified = DAY
-    return saved(book)
+def _saved(book: Workbook) -> bytes:
+    """The workbook as if it had always been saved on the same day; openpyxl writes the time of saving."""
+    book.properties.created = DAY
+    data = saved(book)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        properties = archive.read("docProps/core.xml")
+    same = re.sub(rb"[^>]+(?=</dcterms:modified>)", f"{DAY.isoformat()}Z".encode(), properties)
+    return with_members(data, {"docProps/core.xml": same})
 
 
 def _cell_formats() -> bytes:
@@ -35,8 +38,7 @@ def _cell_formats() -> bytes:
     for cell, form in (("B2", "0%"), ("C2", "#,##0.00 €"), ("D2", "dd/mm/yyyy"), ("E2", "[h]:mm")):
         sheet[cell].number_format = form
     sheet["C2"].comment = Comment("With tax.", "Ana")
-    book.properties.created = book.properties.modified = DAY
-    return saved(book)
+    return _saved(book)
 
 
 def _title_block() -> bytes:
@@ -47,18 +49,16 @@ def _title_block() -> bytes:
         sheet.append(row)
     other = book.create_sheet("Notes")
     other.append(["Valid from May."])
-    book.properties.created = book.properties.modified = DAY
-    return saved(book)
+    return _saved(book)
 
 
 def _stacked_tables() -> bytes:
-    def write(book: Workbook) -> None:
-        book.active.title = "Both"
-        staff = [["Staff"], ["Name", "Hours"], ["Ana", 30], ["Luis", 20], ["Total", 50], []]
-        for row in (*staff, ["Machines"], ["Machine", "Power kW"], ["Saw", 2.5], ["Press", 7]):
-            book.active.append(row)
-
-    return _book(write)
+    book = Workbook()
+    book.active.title = "Both"
+    staff = [["Staff"], ["Name", "Hours"], ["Ana", 30], ["Luis", 20], ["Total", 50], []]
+    for row in (*staff, ["Machines"], ["Machine", "Power kW"], ["Saw", 2.5], ["Press", 7]):
+        book.active.append(row)
+    return _saved(book)
 
 
 def _strict_sheet() -> bytes:
@@ -67,8 +67,7 @@ def _strict_sheet() -> bytes:
     book.active.title = "May"
     book.active.append(["Day", "Fare"])
     book.active.append(["x", 3.2])
-    book.properties.created = book.properties.modified = DAY
-    data = saved(book)
+    data = _saved(book)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         sheet = archive.read("xl/worksheets/sheet1.xml").decode()
     dated = re.sub(r'<c r="A2".*?</c>', '<c r="A2" t="d"><v>2026-03-02</v></c>', sheet)
@@ -76,83 +75,78 @@ def _strict_sheet() -> bytes:
 
 
 def _merged_sheet() -> bytes:
-    def write(book: Workbook) -> None:
-        sheet = book.active
-        sheet.title = "Rooms"
-        for row in (
-            ["Grade", "Hotel", None],
-            [None, "Madrid", "Paris"],
-            ["B", 160, 190],
-            ["C", 100, None],
-            [None, 90, 95],
-        ):
-            sheet.append(row)
-        for merge in ("A1:A2", "B1:C1", "B4:C4", "A4:A5"):
-            sheet.merge_cells(merge)
-
-    return _book(write)
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "Rooms"
+    for row in (
+        ["Grade", "Hotel", None],
+        [None, "Madrid", "Paris"],
+        ["B", 160, 190],
+        ["C", 100, None],
+        [None, 90, 95],
+    ):
+        sheet.append(row)
+    for merge in ("A1:A2", "B1:C1", "B4:C4", "A4:A5"):
+        sheet.merge_cells(merge)
+    return _saved(book)
 
 
 def _hidden_sheet() -> bytes:
-    def write(book: Workbook) -> None:
-        book.active.title = "Shown"
-        book.active.append(["Gate", "State"])
-        book.active.append([4, "closed"])
-        book.active.append([5, "open"])
-        book.active.row_dimensions[3].hidden = True
-        other = book.create_sheet("Kept")
-        other.sheet_state = "hidden"
-        other.append(["Code", 4711])
-
-    return _book(write)
+    book = Workbook()
+    book.active.title = "Shown"
+    book.active.append(["Gate", "State"])
+    book.active.append([4, "closed"])
+    book.active.append([5, "open"])
+    book.active.row_dimensions[3].hidden = True
+    other = book.create_sheet("Kept")
+    other.sheet_state = "hidden"
+    other.append(["Code", 4711])
+    return _saved(book)
 
 
 def _values() -> bytes:
-    def write(book: Workbook) -> None:
-        sheet = book.active
-        sheet.title = "Values"
-        sheet.append(["Name", "Value"])
-        rows = (
-            ("true", True),
-            ("whole", 12.0),
-            ("noise", 0.1 + 0.2),
-            ("formula", "=1+1"),
-            ("error", "#N/A"),
-            ("big", 12345678901),
-            ("share", 0.155),
-            ("time", datetime.time(9, 30)),
-            ("moment", datetime.datetime(2026, 3, 2, 10, 30)),
-        )
-        for row in rows:
-            sheet.append(row)
-        sheet["B8"].number_format = "0.0%"
-
-    return _book(write)
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "Values"
+    sheet.append(["Name", "Value"])
+    rows = (
+        ("true", True),
+        ("whole", 12.0),
+        ("noise", 0.1 + 0.2),
+        ("formula", "=1+1"),
+        ("error", "#N/A"),
+        ("big", 12345678901),
+        ("share", 0.155),
+        ("time", datetime.time(9, 30)),
+        ("moment", datetime.datetime(2026, 3, 2, 10, 30)),
+    )
+    for row in rows:
+        sheet.append(row)
+    sheet["B8"].number_format = "0.0%"
+    return _saved(book)
 
 
 def _money() -> bytes:
-    def write(book: Workbook) -> None:
-        sheet = book.active
-        sheet.title = "Money"
-        sheet.append(["Item", "Euro", "Dollar", "Franc"])
-        sheet.append(["Chair", 349.5, -12, 1200])
-        for cell, form in (("B2", '#,##0.00\\ "€"'), ("C2", "[$$-409]#,##0"), ("D2", '#,##0 "CHF"')):
-            sheet[cell].number_format = form
-
-    return _book(write)
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "Money"
+    sheet.append(["Item", "Euro", "Dollar", "Franc"])
+    sheet.append(["Chair", 349.5, -12, 1200])
+    for cell, form in (("B2", '#,##0.00\\ "€"'), ("C2", "[$$-409]#,##0"), ("D2", '#,##0 "CHF"')):
+        sheet[cell].number_format = form
+    return _saved(book)
 
 
 def _sheet_looks() -> bytes:
-    def write(book: Workbook) -> None:
-        sheet = book.active
-        sheet.title = "Looks"
-        sheet.append(["Item", "Note", "Price"])
-        sheet.append(["Chair", "old", 40])
-        sheet["B2"].font = Font(strike=True)
-        sheet["A3"] = CellRichText("Water H", TextBlock(InlineFont(vertAlign="subscript"), "2"), "O")
-        sheet["C3"] = 2
-
-    return _book(write)
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "Looks"
+    sheet.append(["Item", "Note", "Price"])
+    sheet.append(["Chair", "old", 40])
+    sheet["B2"].font = Font(strike=True)
+    sheet["A3"] = CellRichText("Water H", TextBlock(InlineFont(vertAlign="subscript"), "2"), "O")
+    sheet["C3"] = 2
+    return _saved(book)
 
 
 def _xlsm() -> bytes:
@@ -172,7 +166,7 @@ def _shown_formats() -> bytes:
     ):  # fmt: skip
         sheet.append([name, value])
         sheet.cell(sheet.max_row, 2).number_format = form
-    return saved(book)
+    return _saved(book)
 
 
 def _hidden_parts() -> bytes:
@@ -193,7 +187,7 @@ def _hidden_parts() -> bytes:
         other.append(["Chair", 0.47])
         other.sheet_state = state
         other.oddHeader.center.text = "Draft of May"
-    return saved(book)
+    return _saved(book)
 
 
 SHEETS: Mapping[str, Callable[[], bytes]] = {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import docx
 
 from tests.golden.make_other import png
-from tests.golden.packages import DAY, strict, with_macros
+from tests.golden.packages import DAY, fixed, strict, with_macros
 from tests.unit.readers.corpus import messy_word as word
 from tests.unit.readers.corpus.messy_word import cell, par, row, run
 from tests.unit.readers.samples import add_word_table, saved, with_members
@@ -286,7 +286,7 @@ WORD: Mapping[str, Callable[[], bytes]] = {
     "docx/macros.docm": _docm,
     "docx/macros_hidden.docx": _docm,
     "docx/bomb.docx": _word_bomb,
-    "docx/cut_off.docx": lambda: _footnote()[:-200],
+    "docx/cut_off.docx": lambda: fixed(_footnote())[:-200],
     "docx/fields.docx": _fields,
     "docx/paragraph_ends.docx": _paragraph_ends,
     "docx/symbols.docx": _symbols,
