@@ -50,7 +50,7 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
     return found
 
 
-def look_into(folder: Path, found: FoundFiles, more: Collection[str] = ()) -> None:
+def look_into(folder: Path, found: FoundFiles, more: Collection[str]) -> None:
     """Add what is below a folder, in order of the names. Links to folders are not followed."""
     root = folder.resolve()
 
@@ -83,7 +83,7 @@ def look_into(folder: Path, found: FoundFiles, more: Collection[str] = ()) -> No
             found.left.append((name, f"it cannot be opened: {error.strerror}"))
 
 
-def why_not(name: str, more: Collection[str] = ()) -> str | None:
+def why_not(name: str, more: Collection[str]) -> str | None:
     """Why a file of a folder is no document, by its name; None: it may be one."""
     suffix = PurePosixPath(name).suffix
     taken = suffix.lower() in SUFFIXES or suffix.lower() in REFUSED_SUFFIXES or suffix.lower() in more or not suffix
