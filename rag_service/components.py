@@ -190,7 +190,7 @@ class Components:
         `depth` is the number of links to follow from a page; `delete` and `on_progress` as for `Sync`. Raises
         InputError if the target cannot be used.
         """
-        source = open_source(target, self.settings, more=self.reader_suffixes, depth=depth)
+        source = open_source(target, self.settings, extra_suffixes=self.reader_suffixes, depth=depth)
         corpus = await self.default_corpus(identity)
         if corpus_name not in (None, corpus.name):
             async with self.database.transaction(identity) as connection:
@@ -208,7 +208,9 @@ class Components:
 
     def source_runner(self) -> SourceRunner:
         """What syncs the scheduled sources."""
-        return SourceRunner(self.settings, self.database, self.ingestor, self.indices, more=self.reader_suffixes)
+        return SourceRunner(
+            self.settings, self.database, self.ingestor, self.indices, extra_suffixes=self.reader_suffixes
+        )
 
     async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
         """Ingest into the default corpus."""
