@@ -190,7 +190,7 @@ class Components:
         `depth` is the number of links to follow from a page; `delete` and `on_progress` as for `Sync`. Raises
         InputError if the target cannot be used.
         """
-        source = open_source(target, self.settings, more=self.reader_suffixes, depth=depth)
+        source = open_source(target, self.settings, extra_suffixes=self.reader_suffixes, depth=depth)
         corpus = await self.default_corpus(identity)
         if corpus_name not in (None, corpus.name):
             async with self.database.transaction(identity) as connection:
@@ -208,7 +208,9 @@ class Components:
 
     def source_runner(self) -> SourceRunner:
         """What syncs the scheduled sources."""
-        return SourceRunner(self.settings, self.database, self.ingestor, self.indices, more=self.reader_suffixes)
+        return SourceRunner(
+            self.settings, self.database, self.ingestor, self.indices, extra_suffixes=self.reader_suffixes
+        )
 
     async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
         """Ingest into the default corpus."""
@@ -243,59 +245,10 @@ async def open_components(
         opener = _Opener(
             stack=stack, settings=settings, plugins=plugins, metrics=metrics, prompts=prompts, indices=indices
         )
-        embedding, fitter = await opener.open_embedding(database)
-        extractive = opener.open_extractive(embedding.inner, fitter.relevance)
-        chat = opener.open_chat(extractive)
-        judge = opener.open_judge(chat)
-        examiner = JudgeExaminer(judge, database, lambda: chat.slots.is_idle)
-        await examiner.load()
-        search = open_search(settings, database, embedding.inner, indices, metrics, fitter.relevance)
+        models = await opener.open_models(database)
+        search = open_search(settings, database, models.embedding.inner, indices, metrics, models.fitter.relevance)
         retriever, replica = await stack.enter_async_context(search)
-        recorder = AnswerRecorder(database, prompts, settings)
-        tables = TableAnswers(database, synonyms=indices[REPORTS].synonyms if REPORTS in indices else ())
-        engine = opener.build_engine(retriever, chat, judge=judge, record=recorder.record, tables=tables)
-        tools = Tools(
-            search=engine.search, database=database, indices=indices, tables=tables, top_k=settings.retrieval.top_k
-        )
-        engine.offer_tools(tools)
-        agent_models = opener.open_agent_models(chat, extractive)
-        postponed = opener.build_postponed(database)
-        originals, readers = postponed.uploads.originals, plugins.reader_classes()
-        ingestor = build_ingestor(
-            settings, database, embedding, indices,
-            originals=originals, readers=readers, transformations=plugins.transformations,
-        )  # fmt: skip
-        yield Components(
-            settings=settings,
-            reader_suffixes=frozenset(readers).union(*(index.ingest.readers for index in indices.values())),
-            metrics=metrics,
-            database=database,
-            replica=replica,
-            embedding=embedding,
-            chat=chat,
-            judge=judge,
-            indices=indices,
-            examiner=examiner,
-            fitter=fitter,
-            retriever=retriever,
-            engine=engine,
-            checker=TextChecker(prompts, judge, database),
-            tools=tools,
-            recorder=recorder,
-            ingestor=ingestor,
-            advisor=Advisor(
-                articles=ArticleFinder(database=database, engine=engine, indices=indices, settings=settings),
-                chat=chat, prompts=prompts, settings=settings,
-            ),
-            agent_chat=AgentChat(
-                engine=engine, model_for=agent_models.model_for, resolve=partial(_resolve_scope, database),
-                prompts=prompts, record=recorder.record,
-            ),
-            originals=originals,
-            uploads=postponed.uploads,
-            postponed=postponed,
-            transfers=build_transfers(settings, ingestor, originals, indices),
-        )  # fmt: skip
+        yield opener.assemble(database, models, retriever, replica)
 
 
 async def _resolve_scope(database: Database, agent: Agent, identity: Identity) -> AgentScope:
@@ -328,6 +281,18 @@ async def open_keyword_engine(
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Models:
+    """The opened models, and what is known of them."""
+
+    embedding: CachedEmbedding
+    fitter: RelevanceFitter
+    extractive: ExtractiveLLM
+    chat: ChatModel
+    judge: WatchedJudge | None
+    examiner: JudgeExaminer
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Opener:
     """Opens one part after the other; `stack` closes them."""
 
@@ -337,6 +302,68 @@ class _Opener:
     metrics: Metrics
     prompts: Prompts
     indices: Mapping[str, IndexDefinition]
+
+    async def open_models(self, database: Database) -> _Models:
+        embedding, fitter = await self.open_embedding(database)
+        extractive = self.open_extractive(embedding.inner, fitter.relevance)
+        chat = self.open_chat(extractive)
+        judge = self.open_judge(chat)
+        examiner = JudgeExaminer(judge, database, lambda: chat.slots.is_idle)
+        await examiner.load()
+        return _Models(
+            embedding=embedding, fitter=fitter, extractive=extractive, chat=chat, judge=judge, examiner=examiner
+        )
+
+    def assemble(
+        self, database: Database, models: _Models, retriever: PassageRetriever, replica: Replica | None
+    ) -> Components:
+        """What answers questions and what ingests documents, over the opened database and models."""
+        settings, prompts, indices, chat = self.settings, self.prompts, self.indices, models.chat
+        recorder = AnswerRecorder(database, prompts, settings)
+        tables = TableAnswers(database, synonyms=indices[REPORTS].synonyms if REPORTS in indices else ())
+        engine = self.build_engine(retriever, chat, judge=models.judge, record=recorder.record, tables=tables)
+        tools = Tools(
+            search=engine.search, database=database, indices=indices, tables=tables, top_k=settings.retrieval.top_k
+        )
+        engine.offer_tools(tools)
+        agent_models = self.open_agent_models(chat, models.extractive)
+        postponed = self.build_postponed(database)
+        originals, readers = postponed.uploads.originals, self.plugins.reader_classes()
+        ingestor = build_ingestor(
+            settings, database, models.embedding, indices,
+            originals=originals, readers=readers, transformations=self.plugins.transformations,
+        )  # fmt: skip
+        return Components(
+            settings=settings,
+            reader_suffixes=frozenset(readers).union(*(index.ingest.readers for index in indices.values())),
+            metrics=self.metrics,
+            database=database,
+            replica=replica,
+            embedding=models.embedding,
+            chat=chat,
+            judge=models.judge,
+            indices=indices,
+            examiner=models.examiner,
+            fitter=models.fitter,
+            retriever=retriever,
+            engine=engine,
+            checker=TextChecker(prompts, models.judge, database),
+            tools=tools,
+            recorder=recorder,
+            ingestor=ingestor,
+            advisor=Advisor(
+                articles=ArticleFinder(database=database, engine=engine, indices=indices, settings=settings),
+                chat=chat, prompts=prompts, settings=settings,
+            ),
+            agent_chat=AgentChat(
+                engine=engine, model_for=agent_models.model_for, resolve=partial(_resolve_scope, database),
+                prompts=prompts, record=recorder.record,
+            ),
+            originals=originals,
+            uploads=postponed.uploads,
+            postponed=postponed,
+            transfers=build_transfers(settings, ingestor, originals, indices),
+        )  # fmt: skip
 
     async def open_embedding(self, database: Database) -> tuple[CachedEmbedding, RelevanceFitter]:
         """The embedding model, and what is known of its cosines."""

@@ -473,6 +473,4 @@ class Answer:
     incomplete: bool = False  # the model did not finish it: the text says so
     finish_reason: str = "stop"  # or why it did not: "length", "content_filter"
     searched_for: str | None = None  # a follow-up with what it needs of the conversation; None: as asked
-    related: tuple[
-        Hit, ...
-    ] = ()  # where no passage is above the threshold: the nearest, to look at; they prove nothing
+    related: tuple[Hit, ...] = ()  # the nearest passages where none is above the threshold; they prove nothing

@@ -34,7 +34,7 @@ def render_messages(
     question: str,
     boundary: str,
     language: str,
-    case: Mapping[str, object] | None = None,
+    case: Mapping[str, object] | None,
 ) -> tuple[str, str]:
     """(system, user) messages with these passages, [C1] first, and the collected data of the case."""
     return template.render(

@@ -64,7 +64,7 @@ def read_fit(file: Path | None = None) -> ConfidenceFit:
     return fit
 
 
-def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float] | None = None) -> dict[str, float]:
+def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float]) -> dict[str, float]:
     """What the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `lead`: log-odds that the first quote holds the best of all
@@ -75,7 +75,7 @@ def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float] | None = N
         quoting: `lead` as a probability, where the answer quotes.
     """
     signals = {"relevance": _log_odds(max(hit.scores.relevance for hit in sources))}
-    return signals | ({"lead": _log_odds(quoting["lead"])} if quoting and "lead" in quoting else {})
+    return signals | ({"lead": _log_odds(quoting["lead"])} if "lead" in quoting else {})
 
 
 def _log_odds(probability: float) -> float:

@@ -82,8 +82,8 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         *,
         threshold: float,
         out_of_scope: float,
-        postprocessors: Postprocessors = NO_POSTPROCESSORS,
-        record: Recorder | None = None,
+        postprocessors: Postprocessors,
+        record: Recorder | None,
     ):
         """
         Args:

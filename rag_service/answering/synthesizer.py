@@ -111,8 +111,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         settings: Settings,
         *,
         check_guardrails: CheckGuardrails,
-        judge: WatchedJudge | None = None,
-        tables: TableAnswers | None = None,
+        judge: WatchedJudge | None,
+        tables: TableAnswers | None,
     ):
         """
         Args:
@@ -199,12 +199,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             log.warning("task_not_done", exc_info=error)
             return await self.reply(query, task.otherwise, language=language)
         answer = await self._say(query, text, language, Doubt.NO_QUESTION)
-        prompt, completion = last.prompt_tokens, last.completion_tokens
-        tokens = TokenCount(
-            prompt=count_tokens(task.prompt) if prompt is None else prompt,
-            completion=count_tokens(text) if completion is None else completion,
-            estimated=prompt is None or completion is None,
-        )
+        tokens = _count_tokens(last, count_tokens(task.prompt), text)
         answer = replace(answer, tokens=tokens, incomplete=last.is_cut, finish_reason=last.reported_reason)
         return CitedResponse(answer, [])
 
@@ -467,7 +462,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             decision=decide(doubts),
             reasons=self._reasons(doubts, language),
             confidence=confidence,
-            tokens=_count_tokens(last, prompted, text),
+            tokens=_count_tokens(last, prompted.tokens, text),
             latency_ms=0.0,
             model=query.model.model_name,
             unmarked_sentences=0 if refused else len(checked.unmarked),
@@ -496,11 +491,11 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         return
 
 
-def _count_tokens(last: ChatDelta, prompted: Prompted, text: str) -> TokenCount:
+def _count_tokens(last: ChatDelta, prompt_estimate: int, text: str) -> TokenCount:
     """As the model's server counted them, else our estimate."""
     prompt, completion = last.prompt_tokens, last.completion_tokens
     return TokenCount(
-        prompt=prompted.tokens if prompt is None else prompt,
+        prompt=prompt_estimate if prompt is None else prompt,
         completion=count_tokens(text) if completion is None else completion,
         estimated=prompt is None or completion is None,
     )

@@ -29,7 +29,7 @@ Search = Callable[["RagQuery"], Coroutine[Any, Any, tuple[Hit, ...]]]
 
 
 async def metered_answer(
-    events: AsyncGenerator[AnswerEvent], metrics: Metrics, *, channel: Channel = "answer"
+    events: AsyncGenerator[AnswerEvent], metrics: Metrics, *, channel: Channel
 ) -> AsyncGenerator[AnswerEvent]:
     """The same events, counted; closing this generator closes them."""
     started = time.perf_counter()

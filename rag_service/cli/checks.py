@@ -205,7 +205,7 @@ async def check_relevance(settings: Settings) -> str:
     return DETAILS[relevance.state]
 
 
-async def check_chat(settings: Settings, *, server: LlamaServer | None = None) -> str:
+async def check_chat(settings: Settings, *, server: LlamaServer | None) -> str:
     """The model exists and answers, and the prompt fits into its context window."""
     if settings.chat.provider == "extractive":
         return "extractive, no model server needed"
@@ -241,7 +241,7 @@ async def _require_running(server: LlamaServer) -> None:
         ) from error
 
 
-async def check_reranker(settings: Settings, *, server: LlamaServer | None = None) -> str:
+async def check_reranker(settings: Settings, *, server: LlamaServer | None) -> str:
     """The strategy works, and its model loads."""
     chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY, server=server)
     try:
@@ -252,7 +252,7 @@ async def check_reranker(settings: Settings, *, server: LlamaServer | None = Non
     return settings.rerank.strategy
 
 
-async def check_judge(settings: Settings, *, server: LlamaServer | None = None) -> str:
+async def check_judge(settings: Settings, *, server: LlamaServer | None) -> str:
     """The judge loads, gives a verdict on a sentence that quotes its passage, and has passed its examination."""
     chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY, server=server)
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)

@@ -98,7 +98,7 @@ async def _serve_meanwhile(components: Components, work: Coroutine[Any, Any, Non
         await end_tasks(working, serving)
 
 
-async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | None = None) -> int:
+async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | None) -> int:
     """Ingest files and folders, on the Ray cluster of an address if given; returns the number of failures."""
     if ray is None:
         async with open_components(settings) as components:

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +53,12 @@ def runs_folder() -> Path:
 
 
 def describe_run(
-    name: str, results: Sequence[SetResult], options: RunOptions, settings: Settings, *, moment: datetime | None = None
+    name: str, results: Sequence[SetResult], options: RunOptions, settings: Settings, *, moment: datetime
 ) -> dict[str, Any]:
     """A run as saved and as printed by `--json`."""
     return {
         "name": name,
-        "created": (moment or datetime.now(UTC)).isoformat(timespec="seconds"),
+        "created": moment.isoformat(timespec="seconds"),
         "version": __version__,
         "settings": {
             "mode": options.mode,

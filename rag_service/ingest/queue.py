@@ -26,7 +26,7 @@ TASK = "ingest_upload"
 _PAUSE_SECONDS = 1.0  # before a job whose database failed
 
 
-def queue_connector(conninfo: str, *, pool_size: int = 4) -> PsycopgConnector:
+def queue_connector(conninfo: str, *, pool_size: int) -> PsycopgConnector:
     """Connections of the unprivileged role that may see the queue, marked as a worker's."""
     return PsycopgConnector(
         conninfo=make_conninfo(conninfo, options="-c search_path=rag,public -c rag.worker=on"),

@@ -40,7 +40,7 @@ class Day(NamedTuple):
     is_told: bool  # whether the text names the day itself, and not only its month or year
 
 
-def day_at(text: str, start: int = 0) -> Day | None:
+def day_at(text: str, start: int) -> Day | None:
     """The day, month or year that begins at a place of a folded text. In 3/4/2024 the day is first."""
     for pattern in _WRITTEN:
         if found := pattern.match(text, start):

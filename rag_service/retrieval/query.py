@@ -90,9 +90,7 @@ class RagQuery(QueryBundle):
     as_asked: bool = False  # one search, whatever it asks for
     task: Task | None = None  # what a program wants instead of an answer
     answer_id: UUID = field(default_factory=uuid4)  # under which the answer is recorded
-    said: tuple[
-        Turn, ...
-    ] = ()  # what is recorded of the conversation; empty: nothing, as nobody goes on from it by its id
+    said: tuple[Turn, ...] = ()  # what is recorded of the conversation; empty where nobody goes on from it by its id
     given: tuple[Hit, ...] | None = None  # answered from these passages only, in this order; None: from what is found
     turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
     prompt: str | None = None  # template; None: the index's

@@ -24,13 +24,13 @@ class FoundFiles:
     unseen: list[str] = field(default_factory=list)  # folders that cannot be listed; "": the whole one
 
 
-def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
+def find_files(paths: Paths, extra_suffixes: Collection[str] = ()) -> FoundFiles:
     """The given files, and every document below the given folders.
 
     Files without an extension are taken: their content tells what they are. So are old Office files and images, whose
     readers say what to do. Other files of folders are left aside, as are links that lead out of their folder. Raises
-    InputError if a path does not exist, or there is no document. `more`: further extensions of documents, such as
-    `.log`.
+    InputError if a path does not exist, or there is no document. `extra_suffixes`: further extensions of
+    documents, such as `.log`.
     """
     named = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     found = FoundFiles()
@@ -41,7 +41,7 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
             found.files.append((readable(path.name), path))
             found.named.add(readable(path.name))
         else:
-            look_into(path, found, more)
+            look_into(path, found, extra_suffixes)
     if not found.files:
         raise InputError(
             f"No documents found in {', '.join(map(str, named))}. Supported formats: {FORMATS}.",
@@ -50,7 +50,7 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
     return found
 
 
-def look_into(folder: Path, found: FoundFiles, more: Collection[str] = ()) -> None:
+def look_into(folder: Path, found: FoundFiles, extra_suffixes: Collection[str]) -> None:
     """Add what is below a folder, in order of the names. Links to folders are not followed."""
     root = folder.resolve()
 
@@ -75,7 +75,7 @@ def look_into(folder: Path, found: FoundFiles, more: Collection[str] = ()) -> No
                     found.left.append((name, "it is not a regular file"))
                 elif file.is_symlink():
                     found.left.append((name, "it is a link to a folder, which is not followed"))
-            elif reason := why_not(name, more):
+            elif reason := why_not(name, extra_suffixes):
                 found.left.append((name, reason))
             else:
                 found.files.append((name, file))
@@ -83,10 +83,10 @@ def look_into(folder: Path, found: FoundFiles, more: Collection[str] = ()) -> No
             found.left.append((name, f"it cannot be opened: {error.strerror}"))
 
 
-def why_not(name: str, more: Collection[str] = ()) -> str | None:
+def why_not(name: str, extra_suffixes: Collection[str]) -> str | None:
     """Why a file of a folder is no document, by its name; None: it may be one."""
     suffix = PurePosixPath(name).suffix
-    taken = suffix.lower() in SUFFIXES or suffix.lower() in REFUSED_SUFFIXES or suffix.lower() in more or not suffix
+    taken = not suffix or any(suffix.lower() in known for known in (SUFFIXES, REFUSED_SUFFIXES, extra_suffixes))
     return None if taken else f"{suffix} files are not supported"
 
 

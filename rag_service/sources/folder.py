@@ -26,12 +26,12 @@ class FolderSource:
 
     poll_seconds = 1.0
 
-    def __init__(self, folder: Path, more: Collection[str] = ()):
-        """`more`: further extensions of documents. Raises InputError if there is no such folder."""
+    def __init__(self, folder: Path, extra_suffixes: Collection[str] = ()):
+        """`extra_suffixes`: further extensions of documents. Raises InputError if there is no such folder."""
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder.", field="target")
         self._folder = folder.resolve()
-        self._more = more
+        self._extra_suffixes = extra_suffixes
         self.target = readable(str(self._folder))
 
     async def list(self, known: Mapping[str, SyncedFile], scratch: Path) -> Listing:
@@ -47,7 +47,7 @@ class FolderSource:
         if not self._folder.is_dir():
             raise SourceError(f"{self.target} is missing or cannot be reached. Nothing was deleted.")
         found = FoundFiles()
-        look_into(self._folder, found, self._more)
+        look_into(self._folder, found, self._extra_suffixes)
         if "" in found.unseen:
             raise SourceError(f"{self.target} cannot be opened. Nothing was deleted.")
         listing = Listing(left=found.left, litter=len(found.litter), unseen=found.unseen)

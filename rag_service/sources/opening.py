@@ -25,12 +25,12 @@ def is_page(target: str) -> bool:
 
 
 def open_source(
-    target: str, settings: Settings, *, more: Collection[str] = (), depth: int = 0, role: Role = Role.ADMIN
+    target: str, settings: Settings, *, extra_suffixes: Collection[str] = (), depth: int = 0, role: Role = Role.ADMIN
 ) -> Source:
     """The source of a target: a folder, a page or a sitemap, a URL of fsspec, or a declared reader.
 
     Args:
-        more: further extensions of documents.
+        extra_suffixes: further extensions of documents, such as `.log`.
         depth: links to follow from a page.
         role: for whom; only administrators reach folders, stores, readers, and the networks of RAG_SYNC_NETWORKS.
 
@@ -54,10 +54,10 @@ def open_source(
         policy = ReaderPolicy(networks=networks, max_bytes=max_bytes)
         return ReaderSource(target.removeprefix(SCHEME), readers, policy)
     if target.startswith("file://"):
-        return FolderSource(Path(url2pathname(urlsplit(target).path)), more)
+        return FolderSource(Path(url2pathname(urlsplit(target).path)), extra_suffixes)
     if "://" in target:
-        return StoreSource(target, more, max_bytes=max_bytes)
-    return FolderSource(Path(target).expanduser(), more)
+        return StoreSource(target, extra_suffixes, max_bytes=max_bytes)
+    return FolderSource(Path(target).expanduser(), extra_suffixes)
 
 
 def _networks(settings: Settings) -> list[str]:

@@ -55,7 +55,7 @@ class SourceRunner:
     ingestor: Ingestor
     indices: Mapping[str, IndexDefinition]
     _: KW_ONLY
-    more: Collection[str] = ()  # extensions of documents, besides those of the index definitions
+    extra_suffixes: Collection[str] = ()  # besides those of the index definitions
 
     def __post_init__(self) -> None:
         load_readers(self.settings.sync.readers)  # a wrong file shows at start
@@ -137,7 +137,7 @@ class SourceRunner:
             open_source(
                 source.target,
                 self.settings,
-                more={*self.more, *index.ingest.readers},
+                extra_suffixes={*self.extra_suffixes, *index.ingest.readers},
                 depth=source.depth,
                 role=source.role,
             ),

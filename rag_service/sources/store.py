@@ -28,10 +28,11 @@ class StoreSource:
 
     poll_seconds = 30.0
 
-    def __init__(self, url: str, more: Collection[str] = (), *, max_bytes: int):
+    def __init__(self, url: str, extra_suffixes: Collection[str] = (), *, max_bytes: int):
         """Raises InputError if there is no such kind of URL, its package is missing, or it holds a password.
 
-        `more`: further extensions of documents. `max_bytes`: of one file. Raises SourceError if it cannot be reached.
+        `extra_suffixes`: further extensions of documents. `max_bytes`: of one file. Raises SourceError if it cannot be
+        reached.
         """
         scheme = url.partition("://")[0]
         if (
@@ -52,7 +53,7 @@ class StoreSource:
         except Exception as error:  # some connect at once, and each has errors of its own
             raise SourceError(f"{url.partition('?')[0]} cannot be reached. Nothing was deleted.") from error
         self._root = root.rstrip("/")
-        self._more = more
+        self._extra_suffixes = extra_suffixes
         self._max_bytes = max_bytes
         self.target = self._files.unstrip_protocol(self._root)
 
@@ -84,7 +85,7 @@ class StoreSource:
 
     def _add(self, path: str, name: str, info: Mapping[str, Any], listing: Listing) -> None:
         size = int(info.get("size") or 0)
-        reason = why_not(name, self._more)
+        reason = why_not(name, self._extra_suffixes)
         if not name or is_litter(name):
             listing.litter += 1
         elif reason is not None:

@@ -38,7 +38,7 @@ class Page(Generic[T]):
     total: int  # items of the whole list
 
 
-async def fetch_all(connection: Connection, kind: type[T], query: str, parameters: Parameters = ()) -> tuple[T, ...]:
+async def fetch_all(connection: Connection, kind: type[T], query: str, parameters: Parameters) -> tuple[T, ...]:
     """The rows of a query as objects of `kind`."""
     cursor = await connection.execute(query, parameters)
     names = [column.name for column in cursor.description or ()]

@@ -71,7 +71,7 @@ def write_unit(number: str, unit: str | None, data: TableWords) -> str:
     return f"{sign}{unit}{digits}"
 
 
-def write_amount(value: Decimal, column: Column, data: TableWords, *, cell: str = "") -> str:
+def write_amount(value: Decimal, column: Column, data: TableWords, *, cell: str) -> str:
     """A figure of a column with its unit; tenths of a currency are written as hundredths."""
     number = write_number(value, data, cell=cell)
     if column.kind is Kind.CURRENCY and len(number.rpartition(data.decimal)[2]) == 1 and value % 1:

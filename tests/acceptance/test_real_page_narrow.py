@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import uuid
+from collections.abc import Iterator
 
 import pytest
 
 from tests.acceptance.page_actions import add, ask, manage
-from tests.integration.web.browser import NARROWEST, browser
+from tests.integration.web.browser import NARROWEST, Visit, browser
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 
@@ -28,20 +30,26 @@ COLUMNS = [f"column {n}" for n in range(14)]
 SHEET = ",".join(COLUMNS) + "\n" + "\n".join(",".join(f"value {n}-{m}" for m in range(14)) for n in range(3)) + "\n"
 
 
-@pytest.mark.parametrize("locale", ["en-US", "es-ES", "fr-FR", "pt-PT"])
-def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
-    enter: SignIn, real_service: RealService, locale: str
-) -> None:
-    mark = locale[:2]
-    one = enter(real_service.admin, size=NARROWEST, locale=locale)
-    wide: list[tuple[str, object]] = []
+class Narrow:
+    """The page at 320 pixels, and the views that it does not fit into."""
 
-    def check(where: str) -> None:
-        if TURNS.search(one.page.evaluate(EVERY_WORD)):
-            wide.append((where[:40], "turned"))
-        if (by := one.page.evaluate(SCROLLS)) > 0:
-            wide.append((where[:40], by))
+    def __init__(self, one: Visit, mark: str):
+        self.one = one
+        self.page = one.page
+        self.mark = mark  # at the start of each name of this language
+        self.faults: list[tuple[str, object]] = []
 
+    def check(self, where: str) -> None:
+        if TURNS.search(self.page.evaluate(EVERY_WORD)):
+            self.faults.append((where[:40], "turned"))
+        if (by := self.page.evaluate(SCROLLS)) > 0:
+            self.faults.append((where[:40], by))
+
+
+@pytest.fixture(scope="module", params=["en-US", "es-ES", "fr-FR", "pt-PT"])
+def named(request: pytest.FixtureRequest, real_service: RealService) -> tuple[str, str]:
+    """(locale, mark): a service with long and hostile names, which begin with the mark."""
+    mark = f"{request.param[:2]}{uuid.uuid4().hex[:4]}"
     with real_service.client(real_service.admin) as client:
         corpus = client.post("/api/v1/corpora", json={"name": f"{mark}{HOSTILE}", "kind": "global"}).json()
         client.post("/api/v1/agents", json={"name": f"{mark}{HOSTILE}", "description": LONG}).raise_for_status()
@@ -51,64 +59,85 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
         client.post(f"/api/v1/corpora/{corpus['id']}/sources", json=source).raise_for_status()
         report = f"# {LONG}\n\nThe {LONG} of Lyon keeps 4200 bolts in {mark}. " + LONG + "\n"
         body = {"text": report, "title": HOSTILE, "fileName": f"{mark}{LONG}.md", "tags": [HOSTILE[:60]]}
-        client.post(f"/api/v1/corpora/{corpus['id']}/documents", json=body).raise_for_status()
-    add(one, upload_of(f"{mark}\u202e{LONG}.csv", SHEET))
-    check("documents")
-    one.page.select_option("#corpus", index=one.page.locator("#corpus option").count() - 1)
-    one.page.locator("#documents-list .row", has_text=".md").get_by_role("checkbox").check()
-    check("documents of a corpus")
-    one.page.locator("#documents-list .row button.chip").first.click()
-    one.page.wait_for_selector("#documents-tag:not([hidden])")
-    check("documents with a tag")
-    one.page.click("#documents-tag")
-    one.page.locator("#documents-selection button").first.click()
-    one.page.wait_for_selector("#scope-clear:not([hidden])")
-    check("scope")
-    one.page.click("#scope")
-    one.page.wait_for_selector(".dialog")
-    check("choice of the scope")
-    one.page.keyboard.press("Escape")
-    one.page.click("#scope-clear")
-    one.page.click("nav a[data-to=documents]")
-    one.page.wait_for_selector("#documents-list .listing[aria-busy=false]")
-    one.page.locator("#documents-list .row button").last.click()
-    check("delete")
-    one.page.keyboard.press("Escape")
+        made = client.post(f"/api/v1/corpora/{corpus['id']}/documents", json=body).raise_for_status().json()
+        client.get(f"/api/v1/uploads/{made['uploadId']}/events")  # ends when it is indexed
+        files = {"file": (f"{mark}\u202e{LONG}.csv", SHEET.encode())}
+        client.post("/api/ingest", files=files).raise_for_status()
+    return request.param, mark
+
+
+@pytest.fixture
+def narrow(enter: SignIn, real_service: RealService, named: tuple[str, str]) -> Iterator[Narrow]:
+    locale, mark = named
+    looked_at = Narrow(enter(real_service.admin, size=NARROWEST, locale=locale), mark)
+    yield looked_at
+    assert not looked_at.faults, "\n".join(map(str, looked_at.faults))
+
+
+def test_documents_and_their_choice_stay_within_a_narrow_window(narrow: Narrow) -> None:
+    page = narrow.page
+    add(narrow.one, upload_of(f"{narrow.mark}\u202e{LONG}.csv", SHEET))
+    narrow.check("documents")
+    page.select_option("#corpus", index=page.locator("#corpus option").count() - 1)
+    page.locator("#documents-list .row", has_text=".md").get_by_role("checkbox").check()
+    narrow.check("documents of a corpus")
+    page.locator("#documents-list .row button.chip").first.click()
+    page.wait_for_selector("#documents-tag:not([hidden])")
+    narrow.check("documents with a tag")
+    page.click("#documents-tag")
+    page.locator("#documents-selection button").first.click()
+    page.wait_for_selector("#scope-clear:not([hidden])")
+    narrow.check("scope")
+    page.click("#scope")
+    page.wait_for_selector(".dialog")
+    narrow.check("choice of the scope")
+    page.keyboard.press("Escape")
+    page.click("#scope-clear")
+    page.click("nav a[data-to=documents]")
+    page.wait_for_selector("#documents-list .listing[aria-busy=false]")
+    page.locator("#documents-list .row button").last.click()
+    narrow.check("delete")
+
+
+def test_lists_of_the_management_stay_within_a_narrow_window(narrow: Narrow) -> None:
     for name in ("corpora", "sources", "agents", "users", "keys", "feedback"):
-        manage(one, name)
-        one.page.wait_for_selector("#manage-list .row" if name != "feedback" else "#manage-list .listing")
-        check(name)
-    one.page.click("#manage-lists a[data-list=retrieval]")
-    one.page.fill("#retrieval-question", f"How many bolts does Lyon keep in {mark}?")
-    one.page.press("#retrieval-question", "Enter")
-    one.page.wait_for_selector(".passages .chip-good")
-    check("retrieval")
-    one.page.click("nav a[data-to=ask]")
-    check("welcome")
+        manage(narrow.one, name)
+        narrow.page.wait_for_selector("#manage-list .row" if name != "feedback" else "#manage-list .listing")
+        narrow.check(name)
+    narrow.page.click("#manage-lists a[data-list=retrieval]")
+    narrow.page.fill("#retrieval-question", f"How many bolts does Lyon keep in {narrow.mark}?")
+    narrow.page.press("#retrieval-question", "Enter")
+    narrow.page.wait_for_selector(".passages .chip-good")
+    narrow.check("retrieval")
+
+
+def test_answers_with_reasons_feedback_and_sources_stay_within_a_narrow_window(narrow: Narrow) -> None:
+    page = narrow.page
+    narrow.check("welcome")
     for question in (
-        f"How many bolts does Lyon keep in {mark}?",
+        f"How many bolts does Lyon keep in {narrow.mark}?",
         "column 3 of value 1-0?",
         LONG,
-        f"What is in {mark}{LONG}.csv?",
+        f"What is in {narrow.mark}{LONG}.csv?",
     ):
-        ask(one, question)
-        check(question)
-        one.page.locator(".turn").last.locator(".why summary").click()
-        check(f"why: {question}")
-        one.page.locator(".turn").last.locator(".answer-foot .thumbs button").last.click()
-        form = one.page.locator(".turn").last.locator(".feedback-form")
+        ask(narrow.one, question)
+        narrow.check(question)
+        turn = page.locator(".turn").last
+        turn.locator(".why summary").click()
+        narrow.check(f"why: {question}")
+        turn.locator(".answer-foot .thumbs button").last.click()
+        form = turn.locator(".feedback-form")
         for part in ("textarea", "button[type=submit]"):
             form.locator(part).click(trial=True)  # fails where something else covers it
-        check(f"feedback: {question}")
+        narrow.check(f"feedback: {question}")
         form.get_by_role("button").last.click()
-        if badge := one.page.locator(".turn").last.locator(".badge").all():
+        if badge := turn.locator(".badge").all():
             badge[0].click()
-            one.page.wait_for_selector("#panel[open]")
-            check(f"panel: {question}")
-            one.page.keyboard.press("Escape")
-    one.page.click("nav a[data-to=conversations]")
-    one.page.wait_for_selector("#conversations-list .row")
-    check("conversations")
-    assert not wide, "\n".join(map(str, wide))
-    tables = one.page.locator(".table-scroll").all()
+            page.wait_for_selector("#panel[open]")
+            narrow.check(f"panel: {question}")
+            page.keyboard.press("Escape")
+    page.click("nav a[data-to=conversations]")
+    page.wait_for_selector("#conversations-list .row")
+    narrow.check("conversations")
+    tables = page.locator(".table-scroll").all()
     assert all(table.evaluate("one => getComputedStyle(one).overflowX") == "auto" for table in tables)

@@ -143,6 +143,17 @@ def test_imports_point_down_without_circles_and_packages_stay_small() -> None:
     assert find_violations(read_sources()) == []
 
 
+def test_the_page_on_the_architecture_lists_every_package_in_the_order_of_its_imports() -> None:
+    page = Path("docs/architecture.md").read_text(encoding="utf-8")
+    _, rule, _ = page.split("```")
+    groups = rule.removeprefix("text").split("→")  # from the top down
+    place = {name.strip(): number for number, group in enumerate(groups) for name in group.split(",")}
+    sources = read_sources()
+    assert place.keys() == {name.partition(".")[0] for name in sources} - {"__init__", "__main__"}
+    pairs = {(package.partition(".")[0], target.partition(".")[0]) for package, target in edges(sources)}
+    assert [pair for pair in sorted(pairs - {("__main__", "cli")}) if place[pair[0]] > place[pair[1]]] == []
+
+
 @pytest.mark.parametrize(
     ("kind", "module", "source"),
     [

@@ -240,7 +240,7 @@ def classify(word: str, language: str | None) -> Kind:
     )
 
 
-def is_negation(word: str, text: str, end: int, language: str | None = None) -> bool:
+def is_negation(word: str, text: str, end: int, language: str | None) -> bool:
     """Whether the folded word that ends at `end` of `text` negates; "No. 5" and "no solo" do not."""
     if word.endswith("n't"):
         return True

@@ -88,7 +88,7 @@ async def keep_answers(
     question: str,
     conversation_id: UUID | None,
     *,
-    replaces: UUID | None = None,
+    replaces: UUID | None,
     present_kept: PresentKept = _present_kept,
     agent_id: UUID | None = None,
     project_id: UUID | None = None,

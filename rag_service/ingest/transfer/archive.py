@@ -104,7 +104,7 @@ class ArchiveReader:
     All methods raise ArchiveError where the file is not as `ArchiveWriter` writes it.
     """
 
-    def __init__(self, file: BinaryIO, *, max_members: int, folder: Path | None = None):
+    def __init__(self, file: BinaryIO, *, max_members: int, folder: Path | None):
         """`file` is seekable; `folder` as for `ArchiveWriter`."""
         self._file = file
         self._max_members = max_members

@@ -208,8 +208,8 @@ class ChatCall:
         *,
         limits: ChatLimits,
         retries: RetryPolicy,
-        spare: LLM | None = None,
-        tools: Sequence[BaseTool] = (),
+        spare: LLM | None,
+        tools: Sequence[BaseTool],
     ):
         """`tools` may be called, see `tool_calls`.
 

@@ -59,7 +59,7 @@ def find_gguf(name: str) -> Path:
         ) from error
 
 
-def pull_gguf(name: str, announce: Callable[[str], None] = lambda _: None) -> Path:
+def pull_gguf(name: str, announce: Callable[[str], None]) -> Path:
     """Download a repository's file into Hugging Face's cache; progress goes to stderr. Blocks.
 
     One that broke off is continued. `announce` gets one line with the size. Raises ConfigurationError if it cannot be

@@ -94,7 +94,7 @@ def build_probes(
     *,
     chat: CircuitBreaker,
     embedding: CircuitBreaker,
-    own_server: Callable[[], Awaitable[None]] | None = None,
+    own_server: Callable[[], Awaitable[None]] | None,
 ) -> dict[str, ServerProbe]:
     """Probes of the servers that the settings name, by dependency; what runs in this process has none.
 

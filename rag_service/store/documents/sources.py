@@ -166,7 +166,7 @@ async def hold_source(connection: Connection, source: ClaimedSource, *, lease: t
 
 
 async def release_source(
-    connection: Connection, source: ClaimedSource, *, report: RunReport | None = None, error: str | None = None
+    connection: Connection, source: ClaimedSource, *, report: RunReport | None, error: str | None
 ) -> None:
     """End a run with its report, or with its error, after which the next one is soon."""
     told = None if report is None else json.dumps(asdict(report))

@@ -288,7 +288,7 @@ async def report_progress(
     await _write(connection, upload, "status = %s, done = %s, total = %s", [status.value, done, total])
 
 
-async def postpone_upload(connection: Connection, upload: Upload, error: RagError, *, count: bool = True) -> None:
+async def postpone_upload(connection: Connection, upload: Upload, error: RagError, *, count: bool) -> None:
     """Back to pending with the reason of the delay; an attempt that is not counted was not the document's fault.
 
     Raises ClaimLostError if the claim no longer holds.

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from rag_service.answering.events import AnswerComplete, AnswerDelta, SourcesFound
-from rag_service.domain import CitationStatus, Confidence, Decision
+from rag_service.domain import Confidence, Decision
 from rag_service.errors import ModelError, StoreError
 from tests.integration.api.conftest import Serve, read_ndjson, read_sse
 from tests.serving import wait_until
@@ -21,6 +21,85 @@ NDJSON = {"Accept": "application/x-ndjson"}
 SSE = {"Accept": "text/event-stream"}
 MODES = [pytest.param(SSE, read_sse, id="sse"), pytest.param(NDJSON, read_ndjson, id="ndjson")]
 EXPECTED = ["sources", "delta", "delta", "citation", "citation", "final", "done"]
+VERDICT = {
+    "answerId": str(ANSWER.id),
+    "answer": ANSWER.text,
+    "language": "es",
+    "decision": "can_proceed",
+    "reasons": [],
+    "confidence": 0.93,
+    "confidenceParts": {"meanRelevance": 0.91, "meanRerank": 0.95, "criticalBoost": False},
+}
+PLACE = "production.xlsx, sheet Stocks, cell C12"
+SOURCES = {
+    "sources": [
+        {
+            "documentId": str(DOCUMENT.id),
+            "title": "Production",
+            "chunkIndex": 3,
+            "score": 0.91,
+            "source": "ERP",
+            "tags": ["stock", "lyon"],
+            "chunkId": "chunk-1",
+            "fileName": "production.xlsx",
+            "location": PLACE_BODY,
+            "place": PLACE,
+            "language": None,
+        }
+    ],
+    "contextUsed": [{"mark": 1, "documentId": str(DOCUMENT.id), "chunkIndex": 3, "snippet": "Lyon: 4200 unités"}],
+}
+VERIFIED = {
+    "mark": 1,
+    "status": "verified",
+    "method": None,
+    "reason": None,
+    "formula": None,
+    "judge": None,
+    "quote": "4200 unités",
+    "documentId": str(DOCUMENT.id),
+    "title": "Production",
+    "contentHash": DOCUMENT.content_hash,
+    "chunkId": "chunk-1",
+    "start": 106,
+    "end": 117,
+    "location": PLACE_BODY,
+    "place": PLACE,
+    "support": 0.9,
+    "sentenceStart": 0,
+    "sentenceEnd": 27,
+}
+NOT_FOUND = {
+    **dict.fromkeys(VERIFIED),
+    "mark": 7,
+    "status": "not_found",
+    "support": 0.0,
+    "sentenceStart": 0,
+    "sentenceEnd": 27,
+}
+CITATIONS = {"citations": [VERIFIED, NOT_FOUND]}
+COSTS = {
+    "model": "extractive",
+    "latencyMs": 12.3,
+    "timings": {"retrievalMs": 3.0, "modelCalls": [{"purpose": "answer", "firstTokenMs": 4.5, "totalMs": 8.0}]},
+    "promptTokens": 210,
+    "completionTokens": 12,
+    "finishReason": "stop",
+}
+UNREMARKABLE = {  # what only other answers have
+    "unmarkedSentences": 0,
+    "withheldSentences": 0,
+    "flagged": [],
+    "guardrails": {"passed": True, "violations": [], "checks": []},
+    "steps": [],
+    "modelError": None,
+    "answersQuestion": None,
+    "incomplete": False,
+    "searchedFor": None,
+    "related": [],
+    "followUps": [],
+}
+PARTS = {"verdict": VERDICT, "sources": SOURCES, "citations": CITATIONS, "costs": COSTS, "unremarkable": UNREMARKABLE}
 
 
 def stream(client: httpx.Client, accept: dict[str, str], parse: Any, url: str = STREAM_URL) -> list[tuple[str, Any]]:
@@ -29,87 +108,15 @@ def stream(client: httpx.Client, accept: dict[str, str], parse: Any, url: str = 
         return list(parse(response.iter_lines()))
 
 
-def test_plain_answer_is_complete(serve: Serve) -> None:
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_plain_answer_has_each_part_as_documented(serve: Serve, part: dict[str, Any]) -> None:
     body = serve().post(ANSWER_URL, json={"query": QUESTION}).json()
-    place = "production.xlsx, sheet Stocks, cell C12"
-    assert body == {
-        "answerId": str(ANSWER.id),
-        "answer": ANSWER.text,
-        "decision": "can_proceed",
-        "reasons": [],
-        "confidence": 0.93,
-        "confidenceParts": {"meanRelevance": 0.91, "meanRerank": 0.95, "criticalBoost": False},
-        "sources": [
-            {
-                "documentId": str(DOCUMENT.id),
-                "title": "Production",
-                "chunkIndex": 3,
-                "score": 0.91,
-                "source": "ERP",
-                "tags": ["stock", "lyon"],
-                "chunkId": "chunk-1",
-                "fileName": "production.xlsx",
-                "location": PLACE_BODY,
-                "place": place,
-                "language": None,
-            }
-        ],
-        "contextUsed": [{"mark": 1, "documentId": str(DOCUMENT.id), "chunkIndex": 3, "snippet": "Lyon: 4200 unités"}],
-        "citations": [
-            {
-                "mark": 1,
-                "status": "verified",
-                "method": None,
-                "reason": None,
-                "formula": None,
-                "judge": None,
-                "quote": "4200 unités",
-                "documentId": str(DOCUMENT.id),
-                "title": "Production",
-                "contentHash": DOCUMENT.content_hash,
-                "chunkId": "chunk-1",
-                "start": 106,
-                "end": 117,
-                "location": PLACE_BODY,
-                "place": place,
-                "support": 0.9,
-                "sentenceStart": 0,
-                "sentenceEnd": 27,
-            },
-            {
-                "mark": 7,
-                "status": CitationStatus.NOT_FOUND.value,
-                **dict.fromkeys(
-                    ("method", "reason", "formula", "judge", "quote", "documentId", "title", "contentHash", "chunkId")
-                ),
-                **dict.fromkeys(("start", "end", "location", "place")),
-                "support": 0.0,
-                "sentenceStart": 0,
-                "sentenceEnd": 27,
-            },
-        ],
-        "unmarkedSentences": 0,
-        "withheldSentences": 0,
-        "flagged": [],
-        "guardrails": {"passed": True, "violations": [], "checks": []},
-        "language": "es",
-        "model": "extractive",
-        "latencyMs": 12.3,
-        "steps": [],
-        "timings": {
-            "retrievalMs": 3.0,
-            "modelCalls": [{"purpose": "answer", "firstTokenMs": 4.5, "totalMs": 8.0}],
-        },
-        "promptTokens": 210,
-        "completionTokens": 12,
-        "modelError": None,
-        "answersQuestion": None,
-        "incomplete": False,
-        "finishReason": "stop",
-        "searchedFor": None,
-        "related": [],
-        "followUps": [],
-    }
+    assert {name: body.get(name) for name in part} == part
+
+
+def test_plain_answer_has_no_other_parts(serve: Serve) -> None:
+    body = serve().post(ANSWER_URL, json={"query": QUESTION}).json()
+    assert body.keys() == {name for part in PARTS.values() for name in part}
 
 
 def test_request_reaches_the_engine_with_its_filters_and_the_caller(serve: Serve) -> None:

@@ -107,7 +107,7 @@ async def test_what_is_not_sure_is_not_certain(library: Library, question: str) 
 @in_module_loop
 async def test_a_year_that_is_not_there_is_told(library: Library) -> None:
     answer = await library.ask("What were Northwind's total assets in 2022?", *REPORTS)
-    assert "“Total assets” is not told for 2022, only for: December 31, 2024; December 31, 2023" in answer.text
+    assert "“Total assets” is not given for 2022, only for: December 31, 2024; December 31, 2023" in answer.text
 
 
 @in_module_loop
