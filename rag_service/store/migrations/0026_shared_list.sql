@@ -13,7 +13,7 @@ CREATE FUNCTION rag.note_conversation_corpora() RETURNS trigger LANGUAGE plpgsql
 DECLARE
     changed uuid := coalesce(NEW.conversation_id, OLD.conversation_id);
 BEGIN
-    PERFORM FROM rag.conversations c WHERE c.id = changed FOR UPDATE; -- of two at once, the second sees both messages
+    PERFORM FROM rag.conversations c WHERE c.id = changed FOR NO KEY UPDATE; -- of two at once, the second sees both messages
     UPDATE rag.conversations c SET corpora = rag.corpora_of_messages(changed) WHERE c.id = changed;
     RETURN NULL;
 END $$;
