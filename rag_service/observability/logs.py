@@ -24,7 +24,7 @@ import structlog
 from structlog.contextvars import bound_contextvars, get_contextvars
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from rag_service.errors import RagError
+from rag_service.errors import ModelBusyError, RagError, RateLimitedError
 from rag_service.settings import Settings
 
 _CORRELATION_ID = "correlation_id"
@@ -84,6 +84,7 @@ def configure_logging(settings: Settings) -> None:
 
 
 def _renderers(settings: Settings) -> Iterator[Processor]:
+    yield _expected_in_one_line
     if settings.observability.log_format == "json":
         yield _name_action
     elif settings.observability.log_level != "DEBUG":
@@ -95,6 +96,15 @@ def _renderers(settings: Settings) -> Iterator[Processor]:
         yield structlog.processors.JSONRenderer(_write_json, ensure_ascii=False, default=str)
     else:
         yield structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+
+
+def _expected_in_one_line(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Refusals that are part of normal work under load in one line, with what a server gave as its reason."""
+    error = event.get("exc_info")
+    if isinstance(error, (ModelBusyError, RateLimitedError)):
+        del event["exc_info"]
+        event["reason"] = f"{error.message} ({error.__cause__})" if error.__cause__ else error.message
+    return event
 
 
 def _without_traceback(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:

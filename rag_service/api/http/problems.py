@@ -204,10 +204,14 @@ def _field_errors(error: RagError, row: _Row) -> list[FieldError]:
 
 
 def report(error: Exception) -> Problem:
-    """Describe an error and log it: server errors as ERROR with their cause, client errors as INFO."""
+    """Describe an error and log it: server errors as ERROR with their cause, client errors as INFO.
+
+    503 is a refusal under load, which is expected: a warning.
+    """
     problem = describe(error)
     if problem.status >= 500:
-        log.error("request_failed", code=problem.code, correlation_id=problem.correlation_id, exc_info=error)
+        write = log.warning if problem.status == 503 else log.error
+        write("request_failed", code=problem.code, correlation_id=problem.correlation_id, exc_info=error)
     else:
         fields = [error.field for error in problem.errors]
         log.info("request_rejected", code=problem.code, status=problem.status, fields=fields)

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import heapq
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -81,22 +83,37 @@ def drop_outside(words: list[Word], page: Any) -> list[Word]:
 
 
 def _drop_repeated(words: list[Word]) -> list[Word]:
-    """Without words that repeat another one at the same place."""
-    kept: dict[str, list[Word]] = {}
+    """Without words that repeat another one of about their height at the same place.
+
+    Kept by squares as wide as words are high, give or take: only a few of one text have a place of their own in each,
+    however many the page has.
+    """
+    counts = Counter([word.text for word in words])
+    sizes = [math.frexp(word.height)[1] for word in words]  # each stands for heights up to twice those of the one below
+    present = set(sizes)
+    kept: dict[tuple[str, int | None, int, int, int], list[Word]] = {}
     shown: list[Word] = []
-    for word in words:
-        same = kept.get(word.text)
-        if same is None:
-            kept[word.text] = [word]
-            shown.append(word)
-            continue
-        near, left, middle = _REPEATED * word.height, word.left, word.middle
-        for other in same:
-            if -near < left - other.left < near and -near < middle - other.middle < near and word.turns == other.turns:
-                break
-        else:
-            same.append(word)
-            shown.append(word)
+    for word, size in zip(words, sizes, strict=True):
+        text, _, _, turns, left, _, middle, height, *_ = word
+        near = _REPEATED * height
+        if counts[text] > 1 and near > 0 and math.isfinite(left + middle + near):
+            squares = [
+                (text, turns, other_size, column, row)
+                for other_size in (size - 1, size, size + 1)
+                if other_size in present
+                for side in (math.ldexp(0.5, other_size),)
+                for column in range(math.floor((left - near) / side), math.floor((left + near) / side) + 1)
+                for row in range(math.floor((middle - near) / side), math.floor((middle + near) / side) + 1)
+            ]
+            if any(
+                abs(left - other.left) < near and abs(middle - other.middle) < near
+                for square in squares
+                for other in kept.get(square, ())
+            ):
+                continue
+            side = math.ldexp(0.5, size)
+            kept.setdefault((text, turns, size, math.floor(left / side), math.floor(middle / side)), []).append(word)
+        shown.append(word)
     return shown
 
 
@@ -104,14 +121,17 @@ def _drop_clipped(words: list[Word], text_page: Any) -> list[Word]:
     """Without words outside the frame that their text is cut off at; only where another text is printed over them."""
     hidden: dict[int, Word | None] = {}  # place → what is seen of the word
     begin, end, line = 0, -math.inf, math.inf  # of the line that is open
+    reach: list[tuple[float, int]] = []  # a heap of its words by their right sides, the farthest first
     for place, word in enumerate(words):
         if word.turns != 0 or abs(word.middle - line) > _LINE * word.height:
             begin, end, line = place, word.right, word.middle
+            reach = [(-word.right, place)]
             continue
         if word.left < end - word.height and word.left > words[begin].left:
-            for over in range(begin, place):
-                if words[over].right > word.left and over not in hidden:
-                    hidden[over] = _seen(words[over], text_page)
+            while reach and -reach[0][0] > word.left:
+                over = heapq.heappop(reach)[1]
+                hidden[over] = _seen(words[over], text_page)
+        heapq.heappush(reach, (-word.right, place))
         end = max(end, word.right)
     if not hidden:
         return words

@@ -37,7 +37,6 @@ LogLines = Callable[[], list[dict[str, Any]]]
         (EmbeddingError(SECRET), 500, "embedding_unavailable"),
         (RerankError(SECRET), 500, "rerank_unavailable"),
         (ModelOutputError(SECRET), 500, "llm_output_invalid"),
-        (ModelBusyError(SECRET), 503, "llm_busy"),
         (StoreError(SECRET), 500, "store_unavailable"),
         (ContextOverflowError(SECRET), 500, "context_overflow"),
         (ConfigurationError(SECRET, field="RAG_DATABASE_URL"), 500, "invalid_configuration"),
@@ -68,6 +67,20 @@ def test_failure_inside_shows_its_code_and_nothing_else(
         assert "connection refused by 10.0.0.3" in logged[-1]["exception"]
         assert "hunter2" not in str(logged)
     assert len([line for line in log_lines() if line["level"] == "error"]) == 4
+
+
+def test_a_refusal_for_want_of_a_place_is_one_line_of_the_log(serve: Serve, log_lines: LogLines) -> None:
+    error = ModelBusyError(SECRET)
+    error.__cause__ = OSError("429 from the model server")
+    client = serve(Script(failing="answer", error=error, events=(error,)))
+    for url in (ANSWER_URL, STREAM_URL):
+        problem = assert_problem(client.post(url, json={"query": QUESTION}), 503, "llm_busy")
+        assert "hunter2" not in str(problem)
+        line = [line for line in log_lines() if line["action"] == "request_failed"][-1]
+        assert (line["level"], line["code"]) == ("warning", "llm_busy")
+        assert "429 from the model server" in line["reason"]
+        assert "exception" not in line
+        assert "hunter2" not in str(line)
 
 
 @pytest.mark.parametrize(

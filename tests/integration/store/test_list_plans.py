@@ -8,6 +8,9 @@ from uuid import UUID
 
 import psycopg
 
+from rag_service.domain import Identity, Role
+from rag_service.store.accounts.conversations import list_shared, read_conversation
+from rag_service.store.accounts.users import create_user
 from rag_service.store.database import Database
 from rag_service.store.documents.catalogue import list_documents
 from rag_service.store.embedded import EmbeddedServer
@@ -68,3 +71,67 @@ async def test_a_page_of_documents_is_read_without_the_others(
     read = await rows_read(database, [rows])
     assert 30 <= read["documents"] <= 50
     assert 30 <= read["uploads"] <= 50
+
+
+SHARED, SHARERS, CORPORA = 5_000, 50, 40
+
+
+def share(owner_conninfo: str) -> None:
+    """Conversations of many users, with answers of three citations; half of the corpora are not for everybody."""
+    with psycopg.connect(owner_conninfo, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")  # no trigger: the answers have no records
+        connection.execute(
+            "INSERT INTO rag.users (name, role) SELECT 'sharer ' || n, 'user' FROM generate_series(1, %s) n", [SHARERS]
+        )
+        connection.execute(
+            "INSERT INTO rag.corpora (name, kind, index_name, shared)"
+            " SELECT 'shared ' || n, 'global', 'general', n <= %s FROM generate_series(1, %s) n",
+            [CORPORA // 2, CORPORA],
+        )
+        connection.execute(
+            "WITH people AS (SELECT array_agg(id) AS ids FROM rag.users WHERE name LIKE 'sharer %%'),"
+            " shelves AS (SELECT array_agg(id ORDER BY shared DESC) AS ids FROM rag.corpora WHERE kind = 'global'),"
+            " made AS (INSERT INTO rag.conversations (user_id, title, shared_at, updated_at)"
+            "  SELECT people.ids[1 + n %% %(people)s], 'conversation ' || n, now(), now() - n * interval '1 minute'"
+            "  FROM people, generate_series(1, %(count)s) n RETURNING id, user_id, substr(title, 14)::int AS n)"
+            " INSERT INTO rag.messages (conversation_id, user_id, role, content, citations, corpora)"
+            ' SELECT id, user_id, role, \'text\', \'[{"number": 1}, {"number": 2}, {"number": 3}]\','
+            "  CASE WHEN role = 'user' THEN '{}' ELSE"
+            "   ARRAY(SELECT shelves.ids[1 + (n * 7 + k * (n %% 3)) %% %(corpora)s] FROM generate_series(0, 2) k) END"
+            " FROM made, shelves, unnest(ARRAY['user', 'assistant', 'user', 'assistant']) role",
+            {"people": SHARERS, "count": SHARED, "corpora": CORPORA},
+        )
+        connection.execute("UPDATE rag.conversations c SET corpora = rag.corpora_of_messages(c.id)")
+        connection.execute("VACUUM ANALYZE rag.conversations, rag.messages, rag.users, rag.corpora")
+
+
+async def test_shared_conversations_are_listed_in_one_go_however_many_there_are(
+    database: Database, database_server: EmbeddedServer
+) -> None:
+    share(database_server.owner_conninfo)
+    async with database.transaction(ADMIN) as connection:
+        reader = await create_user(connection, name="reader", role=Role.USER)
+    identity = Identity(user_id=reader.id, role=Role.USER)
+    watched = WatchedDatabase(database)
+    async with watched.transaction(identity) as connection:
+        page = await list_shared(connection, Slice(offset=0, limit=30))
+    async with watched.transaction(identity) as connection:
+        await read_conversation(connection, page.items[0].id, or_shared=True)
+    assert 0 < page.total < SHARED
+    assert len(watched.seen) == 5, "each says what it sees; the list is counted and read, the conversation read"
+    assert await pages_touched(database, identity, watched.seen) < SHARED / 4
+
+
+async def pages_touched(database: Database, identity: Identity, statements: Sequence[Statement]) -> int:
+    """Pages of tables and indexes that the statements look at, also in functions, one after the other."""
+    touched = 0
+    async with database.transaction(identity) as connection:
+        for statement in statements:
+            if "set_config" in statement.query:
+                await connection.execute(statement.query, statement.parameters)
+                continue
+            explained = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement.query}"
+            row = await (await connection.execute(explained, statement.parameters)).fetchone()
+            assert row is not None
+            touched += row[0][0]["Plan"]["Shared Hit Blocks"] + row[0][0]["Plan"]["Shared Read Blocks"]
+    return touched

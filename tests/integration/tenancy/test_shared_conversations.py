@@ -183,6 +183,18 @@ async def test_all_corpora_are_needed_also_those_that_were_asked_without_a_resul
     assert await readers(street, team) == {"owner", "member", "admin"}
 
 
+async def test_an_answer_that_is_removed_no_longer_counts(street: Street) -> None:
+    team = await make_team(street)
+    assert await may_read(street, team, "member")
+    with street.house.owner() as owner:
+        owner.execute("UPDATE rag.messages SET corpora = NULL WHERE conversation_id = %s", [team.conversation])
+    assert await readers(street, team) == {"owner"}
+    with street.house.owner() as owner:
+        owner.execute("DELETE FROM rag.messages WHERE conversation_id = %s", [team.conversation])
+        corpora = owner.execute("SELECT corpora FROM rag.conversations WHERE id = %s", [team.conversation]).fetchone()
+    assert corpora == ([],)
+
+
 async def test_what_rests_on_a_personal_corpus_is_not_shared_and_read_by_nobody_else(street: Street) -> None:
     team = await make_team(street)
     personal = await street.house.corpus(team.owner, f"{CANARY} notes")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from rag_service.readers.common.builder import HIDDEN
@@ -32,6 +34,22 @@ def test_a_code_without_a_meaning_is_not_taken_for_a_hyphen() -> None:
 def test_text_drawn_twice_for_boldness_is_read_once() -> None:
     bold = b"BT /F1 10 Tf %s 100 Td (Total) Tj ET "
     assert text_of(bold % b"20" + bold % b"20.3") == "Total"
+
+
+def test_time_grows_with_the_number_of_texts_however_they_lie() -> None:
+    """One word all over the page, and a line whose texts are each printed over the one before."""
+    places = [(number * 97 % 1999 / 10, number * 61 % 1993 / 10, "a ") for number in range(14_000)]
+    backwards = [(190 - number / 35, 100, f"wide{number} ") for number in range(6_000)]
+    scattered, line = (
+        b"BT "
+        + b" ".join(b"/F1 3 Tf 1 0 0 1 %.3f %.3f Tm (%s) Tj" % (x, y, text.encode()) for x, y, text in texts)
+        + b" ET"
+        for texts in (places, backwards)
+    )
+    began = time.process_time()
+    assert len(text_of(scattered)) > 14_000
+    assert text_of(line)
+    assert time.process_time() - began < 3, "about 1 when linear, 6 when quadratic"
 
 
 def test_a_line_of_words_drawn_twice_for_boldness_is_read_once() -> None:
