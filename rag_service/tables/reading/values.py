@@ -30,7 +30,8 @@ _FIGURE = re.compile(
     r"\s*(?P<close>\))?",
     re.IGNORECASE,
 )
-_FOOTNOTE = re.compile(rf"(?:\s*(?:[*†‡]+|\(\d\)|\[\w{{1,3}}\])|\s+{MARK})$")
+# (?<!\s): tried once for each run of spaces, not once for each space
+_FOOTNOTE = re.compile(rf"(?<!\s)(?:\s*(?:[*†‡]+|\(\d\)|\[\w{{1,3}}\])|\s+{MARK})$")
 _GLOSS = re.compile(r"(?<=[^\s(])\s*\([^()]+\)$")  # the same in other words: "1.83 m (6 ft 0 in)", "18th (sf)"
 _DASHES = re.compile(r"[-‐-―−]+")
 _LONE_DIGIT = re.compile(r"\(\d\)")  # beside other figures no footnote mark: minus one
@@ -47,7 +48,7 @@ _DURATION = re.compile(r"(?:(?P<hours>\d{1,3}):)?(?P<minutes>\d{1,3}):(?P<second
 # Places that are shared are "T2", "=2" or "2="; lists are numbered "2." and "#2".
 _ORDINAL = re.compile(r"(?P<before>[T=#]?)(?P<digits>\d{1,4})(?P<ending>=|\.?[ºª]|\.|[^\W\d_]{1,3})?")
 _MONTH = re.compile(r"(?P<year>(?:19|20)\d\d)[-/](?P<month>0[1-9]|1[0-2])|(0?[1-9]|1[0-2])[-/.]((?:19|20)\d\d)")
-_UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
+_UNIT_IN_NAME = re.compile(r"(?<!\s)\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
 _PLACE_SIGNS = frozenset({"=", ".", "º", "ª", ".º", ".ª"})
 _PLAIN_ENDINGS = frozenset({"o", "a"})  # behind the digits of codes too, where they are letters
 _MONTHLY = frozenset({"month", "date"})  # what columns of months are called

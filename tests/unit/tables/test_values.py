@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import date
 from decimal import Decimal
 
@@ -235,3 +236,11 @@ def test_cells_are_written_as_ranges() -> None:
 def test_european_figures_come_back(values: list[Decimal]) -> None:
     written = [f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in values]
     assert list(map(read_column(written).number_of, written)) == values
+
+
+def test_a_long_run_of_spaces_takes_no_longer_than_other_text() -> None:
+    gap = " " * 15_000
+    began = time.process_time()
+    assert split_unit(f"Weight{gap}of a thing") == (f"Weight{gap}of a thing", None)
+    numbers("12", f"13{gap}x")
+    assert time.process_time() - began < 1, "milliseconds; seconds when every space was a beginning"
