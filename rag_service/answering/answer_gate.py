@@ -15,21 +15,17 @@ from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import load_lexicon
 from rag_service.answering.proof.passage import passage_of
 from rag_service.domain import MAIL_HEADER, AnswersQuestion, Chunk, Citation, CitationStatus, Hit, ProofMethod
+from rag_service.language.designations import ordinals_in, read_asked_designations, read_designations
 from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
-from rag_service.language.words import fold, is_stop_word, word_forms, words
+from rag_service.language.words import fold, word_forms, words
 from rag_service.models.extractive.extractive import answer_type
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.query import RagQuery
 
 _ROW = "row"
 _SHORTEST_MONTH = 3  # letters of "Feb"
-# What says which of several is meant: "gate B", "lots 8 et 9". "I" may be a pronoun.
-_ONE = r"(?:[A-HJ-Z]|\d{1,4})(?![\w'’%]|[.,:/]\w)"
-_CALLED = re.compile(rf"([^\W\d_]+)\s({_ONE}(?:(?:, ?| ?[-–/] ?| [^\W\d_]{{1,3}} ){_ONE})*)")
-_ONES = re.compile(r"\b(?:[A-Z]|\d+)\b")
-_FOLLOWING = re.compile(r"\s*([^\W_]+)")
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
 
 
@@ -125,27 +121,18 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
 
 def _tell_of_others(question: str, passages: Sequence[Chunk], language: str) -> bool:
     """Whether a letter or number says which of several the question asks about, and passages tell of others only."""
-    asked = [(word_forms(word), one) for word, one in _ones_asked(question, language)]
+    asked = list(read_asked_designations(question, language))
     if not asked:
         return False
     texts = [text for passage in passages for text in (passage.text, passage.document.title)]
-    told = [(word_forms(found[1]), _ONES.findall(found[2])) for text in texts for found in _CALLED.finditer(text)]
-    for forms, one in asked:
-        others = {other for named, ones in told if not forms.isdisjoint(named) for other in ones}
-        if others and one not in others:
+    told = [(word_forms(word), one) for text in texts for word, one in read_designations(text)]
+    said = set().union(*map(ordinals_in, texts))  # "the second and third floor"
+    for word, one in asked:
+        forms = word_forms(word)
+        others = {other for named, other in told if not forms.isdisjoint(named)}
+        if others and one not in others | said:
             return True
     return False
-
-
-def _ones_asked(question: str, language: str) -> Iterator[tuple[str, str]]:
-    """The letters and numbers of a question with the word that each stands behind; not the quantity "3 tickets"."""
-    for found in _CALLED.finditer(question):
-        following = _FOLLOWING.match(question, found.end())
-        is_quantity = following is not None and not is_stop_word(fold(following[1]), language)
-        is_initial = question.startswith(".", found.end())
-        if not is_stop_word(fold(found[1]), language):
-            ones = _ONES.findall(found[2])
-            yield from ((found[1], one) for one in ones if not (is_quantity if one.isdigit() else is_initial))
 
 
 def _names_of(passage: Chunk, language: str) -> Iterator[Iterable[str]]:
