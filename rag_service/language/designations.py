@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from rag_service.language.dates import ORDINAL_ENDINGS
+from rag_service.language.dates import ORDINAL_ENDINGS, month_of
 from rag_service.language.languages import languages_of
-from rag_service.language.words import fold, is_stop_word
+from rag_service.language.words import fold, is_stop_word, words
 
 _ONE = r"(?:[A-HJ-Z]|\d{1,4})(?![\w'’%]|[.,:/]\w)"  # "I" may be a pronoun
 _BEHIND = re.compile(rf"([^\W\d_]+)\s({_ONE}(?:(?:, ?| ?[-–/] ?| [^\W\d_]{{1,3}} ){_ONE})*)")  # "lots 8 et 9"
 _ONES = re.compile(r"\b(?:[A-Z]|\d+)\b")
+_DATE = 4  # words of "dia 3 de julho"
 _FOLLOWING = re.compile(r"\s*([^\W_]+)")
 
 Designation = tuple[str, str]  # the word, and the letter or number; an ordinal as its number
@@ -26,10 +27,11 @@ def read_designations(text: str) -> Iterator[Designation]:
 
 
 def read_asked_designations(question: str, language: str) -> Iterator[Designation]:
-    """Those of a question, without initials and numbers of something: "is for 3 people"."""
+    """Those of a question, without initials, dates, and numbers of something: "is for 3 people"."""
     for found in _BEHIND.finditer(question):
         following = _FOLLOWING.match(question, found.end())
         is_quantity = following is not None and not is_stop_word(fold(following[1]), language)
+        is_quantity |= any(map(month_of, words(question[found.start() :])[:_DATE]))  # "on day 3 of July"
         is_initial = question.startswith(".", found.end())
         if not is_stop_word(fold(found[1]), language):
             ones = _ONES.findall(found[2])
