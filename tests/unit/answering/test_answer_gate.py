@@ -59,7 +59,7 @@ OTHERS = {
     "en": "Gate A opens at 6:30, gates B to C at 8. A permit for zone D costs 5 pounds.",
     "es": "El grupo A entra a las 8 y el grupo B a las 9. Se baña en la planta 2; las plantas 4, 5 y 6 son aulas.",
     "fr": "Le lot 3 a deux places, les lots 8 et 9 n'en ont pas. On paie 5 euros avant le 7.",
-    "pt": "A sala 2 leva 30 pessoas, a sala 3 leva 12. No dia 2, até 9 de julho, fecha. O segundo e o terceiro filho pagam.",
+    "pt": "A sala 2 leva 30 pessoas, a sala 3 leva 12. No dia 2, até 9 de julho, fecha. O segundo e o terceiro filho.",
 }
 
 
