@@ -126,7 +126,7 @@ def _tell_of_others(question: str, passages: Sequence[Chunk], language: str) -> 
         return False
     texts = [text for passage in passages for text in (passage.text, passage.document.title)]
     told = [(word_forms(word), one) for text in texts for word, one in read_designations(text)]
-    said = set().union(*map(ordinals_in, texts))  # "the second and third floor"
+    said = {one for text in texts for one in ordinals_in(text)}  # "the second and third floor"
     for word, one in asked:
         forms = word_forms(word)
         others = {other for named, other in told if not forms.isdisjoint(named)}
