@@ -15,6 +15,7 @@ from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import load_lexicon
 from rag_service.answering.proof.passage import passage_of
 from rag_service.domain import MAIL_HEADER, AnswersQuestion, Chunk, Citation, CitationStatus, Hit, ProofMethod
+from rag_service.language.designations import ordinals_in, read_asked_designations, read_designations
 from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
@@ -91,9 +92,9 @@ def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> b
 def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:
     """Whether quotes cannot answer a question, whatever they say.
 
-    The quoted passages lack a number, a month or a name of the question; a figure is asked for and no quote has one; or
-    what is quoted first is the row of a table, which does not tell what its columns are to the question, or all is the
-    header of a mail.
+    The quoted passages lack a number, a month or a name of the question, or tell of others than "gate D" only; a figure
+    is asked for and no quote has one; or what is quoted first is the row of a table, which does not tell what its
+    columns are to the question, or all is the header of a mail.
 
     Args:
         passages: those that are quoted.
@@ -107,6 +108,8 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
     quotes = [fold(citation.quote or "") for citation in citations]
     if wanted is not None and not any(wanted.search(quote) or "%" in quote for quote in quotes):
         return True
+    if _tell_of_others(question, passages, language):
+        return True
     asked = set(_names_in(question, language))
     for passage in passages:
         for names in _names_of(passage, language):
@@ -114,6 +117,22 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
                 return False
             asked.difference_update(names)
     return bool(asked)
+
+
+def _tell_of_others(question: str, passages: Sequence[Chunk], language: str) -> bool:
+    """Whether a letter or number says which of several the question asks about, and passages tell of others only."""
+    asked = list(read_asked_designations(question, language))
+    if not asked:
+        return False
+    texts = [text for passage in passages for text in (passage.text, passage.document.title)]
+    told = [(word_forms(word), one) for text in texts for word, one in read_designations(text)]
+    said = {one for text in texts for one in ordinals_in(text)}  # "the second and third floor"
+    for word, one in asked:
+        forms = word_forms(word)
+        others = {other for named, other in told if not forms.isdisjoint(named)}
+        if others and one not in others | said:
+            return True
+    return False
 
 
 def _names_of(passage: Chunk, language: str) -> Iterator[Iterable[str]]:

@@ -55,6 +55,46 @@ def test_a_quote_that_has_what_the_question_names_may_answer(language: str, ques
     assert not is_beside(question, passage, language)
 
 
+OTHERS = {
+    "en": "Gate A opens at 6:30, gates B to C at 8. A permit for zone D costs 5 pounds.",
+    "es": "El grupo A entra a las 8 y el grupo B a las 9. Se baña en la planta 2; las plantas 4, 5 y 6 son aulas.",
+    "fr": "Le lot 3 a deux places, les lots 8 et 9 n'en ont pas. On paie 5 euros avant le 7.",
+    "pt": "A sala 2 leva 30 pessoas, a sala 3 leva 12. No dia 2, até 9 de julho, fecha. O segundo e o terceiro filho.",
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("en", "When does gate D open?"),
+        ("es", "¿A qué hora entra el grupo C?"),
+        ("es", "¿Qué hay en la planta 8?"),
+        ("fr", "Combien de places a le lot 5 ?"),
+        ("pt", "Quantas pessoas cabem na sala 4?"),
+        ("pt", "Quem paga o quarto filho?"),
+    ],
+)
+def test_a_passage_that_tells_of_others_only_answers_nothing(language: str, question: str) -> None:
+    assert is_beside(question, OTHERS[language], language)
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("en", "When may I enter by gate A?"),
+        ("en", "When does gate C open?"),
+        ("en", "What did Ann B. Smith pay for 5 permits?"),
+        ("es", "¿Qué hay en la planta 5?"),
+        ("fr", "Combien de places a le lot 9 ?"),
+        ("pt", "Quantas pessoas cabem na sala 3?"),
+        ("pt", "Paga o segundo filho na quinta-feira?"),
+        ("pt", "Quantas pessoas leva a sala no dia 9 de julho?"),
+    ],
+)
+def test_a_passage_that_tells_of_the_one_asked_about_may_answer(language: str, question: str) -> None:
+    assert not is_beside(question, f"{OTHERS[language]} Ann Smith", language)
+
+
 def test_what_the_passage_around_a_quote_names_counts() -> None:
     passage = "# Scale KB-60\n\nSwitch it off. The cell takes 35 minutes."
     assert not is_beside(

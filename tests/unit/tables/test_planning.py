@@ -293,6 +293,11 @@ IN_DOUBT = {
         "How many of our brave colleagues earn more than 40000?",
         "count where Annual salary > 40000 in doubt",
     ),
+    "another word for a column that plays no part": (
+        "employees.csv",
+        "What is the highest salary in our team?",
+        "maximum Annual salary in doubt",
+    ),
     "a month of any year": (
         "employees.csv",
         "How many people were hired in March?",

@@ -102,8 +102,17 @@ class _Resolver:
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
-        doubt = self._match.is_doubtful
-        return [replace(plan, score=self._match.score, is_doubtful=doubt or plan.is_doubtful) for plan in plans]
+        return [replace(plan, score=self._match.score, is_doubtful=self._doubts(plan)) for plan in plans]
+
+    def _doubts(self, plan: Plan) -> bool:
+        """Whether a word was not understood, or stands for a column that plays no part: it may mean something else.
+
+        "The dearest thing that we charged": no column of persons in charge is asked for.
+        """
+        used = {plan.column, plan.group, plan.order, plan.named, plan.key, *columns_of(plan.filters)}
+        idle = [one.place for one in self._match.mentions if one.is_by_meaning and used.isdisjoint(one.columns)]
+        is_unclear = not all(self._match.names_document(place, by_meaning=False) for place in idle)
+        return self._match.is_doubtful or plan.is_doubtful or is_unclear
 
     def _resolve_one(self, filters: tuple[Filter, ...]) -> list[Plan]:
         filters = (*filters, *self._affirmed(filters))

@@ -1,0 +1,73 @@
+"""What says which of several is meant: a letter, number or ordinal beside a word, as in "gate B" or "third floor"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from rag_service.language.dates import ORDINAL_ENDINGS, month_of
+from rag_service.language.languages import languages_of
+from rag_service.language.words import fold, is_stop_word, words
+
+_ONE = r"(?:[A-HJ-Z]|\d{1,4})(?![\w'’%]|[.,:/]\w)"  # "I" may be a pronoun
+_BEHIND = re.compile(rf"([^\W\d_]+)\s({_ONE}(?:(?:, ?| ?[-–/] ?| [^\W\d_]{{1,3}} ){_ONE})*)")  # "lots 8 et 9"
+_ONES = re.compile(r"\b(?:[A-Z]|\d+)\b")
+_DATE = 4  # words of "dia 3 de julho"
+_FOLLOWING = re.compile(r"\s*([^\W_]+)")
+
+Designation = tuple[str, str]  # the word, and the letter or number; an ordinal as its number
+
+
+def read_designations(text: str) -> Iterator[Designation]:
+    """All that may be designations; an ordinal with the word before it and the one behind it."""
+    for found in _BEHIND.finditer(text):
+        yield from ((found[1], one) for one in _ONES.findall(found[2]))
+    yield from _read_ordinals(text)
+
+
+def read_asked_designations(question: str, language: str) -> Iterator[Designation]:
+    """Those of a question, without initials, dates, and numbers of something: "is for 3 people"."""
+    for found in _BEHIND.finditer(question):
+        following = _FOLLOWING.match(question, found.end())
+        is_quantity = following is not None and not is_stop_word(fold(following[1]), language)
+        is_quantity |= any(map(month_of, words(question[found.start() :])[:_DATE]))  # "on day 3 of July"
+        is_initial = question.startswith(".", found.end())
+        if not is_stop_word(fold(found[1]), language):
+            ones = _ONES.findall(found[2])
+            yield from ((found[1], one) for one in ones if not (is_quantity if one.isdigit() else is_initial))
+    yield from ((word, one) for word, one in _read_ordinals(question) if not is_stop_word(word, language))
+
+
+def ordinals_in(text: str) -> set[str]:
+    """The numbers of all its ordinals."""
+    return {_number_of(found["one"]) for found in _ordinal().finditer(fold(text))}
+
+
+def _read_ordinals(text: str) -> Iterator[Designation]:
+    for found in _ordinal().finditer(fold(text)):
+        beside = filter(None, (found["before"], found["after"]))
+        yield from ((word, _number_of(found["one"])) for word in beside)
+
+
+def _number_of(ordinal: str) -> str:
+    return _ordinal_words().get(ordinal) or re.findall(r"\d+", ordinal)[0]
+
+
+@cache
+def _ordinal() -> re.Pattern[str]:
+    """An ordinal in folded text; "quinta-feira" is a weekday."""
+    names, endings = "|".join(_ordinal_words()), "|".join(sorted(ORDINAL_ENDINGS))
+    one = rf"(?P<one>(?:{names}|\d{{1,2}}\.?(?:{endings}))(?![\w-]))"
+    return re.compile(rf"(?:\b(?P<before>[^\W\d_]+)\s)?(?<![\w-]){one}(?=(?:\s(?P<after>[^\W\d_]+))?)")
+
+
+@cache
+def _ordinal_words() -> dict[str, str]:
+    """The number of each ordinal, in the words of all languages."""
+    return {
+        name: str(number)
+        for data in languages_of(None)
+        for number, names in enumerate(data.tables.ordinals, start=1)
+        for name in names.split()
+    }
