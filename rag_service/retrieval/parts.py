@@ -144,29 +144,16 @@ def _share(question: str, left: Sequence[_Token], right: Sequence[_Token]) -> li
 
 
 def _first_conjunct(left: Sequence[_Token], right: Sequence[_Token]) -> int:
-    """Where the first part begins: behind a colon; or like the second one, best behind a comma; or after the last
-    function word.
-
-    It begins like the second one with the same word, or another form of it, which mostly has the same first letter: "du
-    … et de la …", "un … et l'…"; or else with the first function word behind a word with a meaning.
-    """
+    """Where the first part begins: behind a colon, where the second one's first word stands, best behind a comma, or
+    after the last function word."""
     colons = [place + 1 for place, token in enumerate(left[:-1]) if token.text == ":"]
-    stops = [place for place, token in enumerate(left) if not token.is_content and not token.is_mark]
-    like = [place for place in stops if left[place].text == right[0].text]
-    initial = "" if right[0].is_content else right[0].text[0]
-    kin = [place for place in stops if place and left[place].text[0] == initial]
-    for places in (colons, _behind_commas(left, like), like, _behind_commas(left, kin), kin):
+    like = [place for place, token in enumerate(left) if token.text == right[0].text and not token.is_content]
+    behind = [place for place in like if place and left[place - 1].text == ","]
+    for places in (colons, behind, like):
         if places:
             return places[-1]
-    if not right[0].is_content:
-        content = next((place for place, token in enumerate(left) if token.is_content), len(left))
-        if behind := [place for place in stops if content < place < len(left) - 1]:
-            return behind[0]
+    stops = [place for place, token in enumerate(left) if not token.is_content and not token.is_mark]
     return stops[-1] + 1 if stops and stops[-1] + 1 < len(left) else 0
-
-
-def _behind_commas(left: Sequence[_Token], places: Sequence[int]) -> list[int]:
-    return [place for place in places if place and left[place - 1].text == ","]
 
 
 def _first_run(right: Sequence[_Token]) -> int:
