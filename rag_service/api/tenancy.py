@@ -13,7 +13,7 @@ from rag_service.api.agents.feedback import FeedbackController, read_answer_reco
 from rag_service.api.corpora.batch import change_documents
 from rag_service.api.corpora.corpora import CorporaController
 from rag_service.api.corpora.document_text import read_document_text
-from rag_service.api.corpora.documents import documents_router
+from rag_service.api.corpora.documents import documents_router, list_used_tags
 from rag_service.api.corpora.examples import list_examples
 from rag_service.api.corpora.sources import SourcesController, add_corpus_source
 from rag_service.api.corpora.transfer import transfer_router
@@ -40,6 +40,7 @@ def tenancy_router(settings: Settings) -> Router:
             change_documents,
             documents_router(settings),
             list_examples,
+            list_used_tags,
             read_answer_record,
             read_document_text,
             replay_answer,

@@ -142,8 +142,9 @@ class UploadJob:
             """Check once more before anything becomes searchable; the locks hold until the commit."""
             await lock_corpora(connection, {str(upload.corpus_id)})
             await _require_corpus(connection, upload)
-            expires_at = await hold_claim(connection, upload)
-            await write_document(connection, replace(document, expires_at=expires_at), nodes)
+            expires_at, tags = await hold_claim(connection, upload)
+            tags = document.tags if tags == upload.tags else tags  # as given, or as the file says
+            await write_document(connection, replace(document, expires_at=expires_at, tags=tags), nodes)
             await finish_upload(connection, upload, chunk_count=len(nodes))
 
         index = find_index(self.indices, corpus.index_name)

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
+from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, fill, press, row
 from tests.integration.web.browser import PHONE, browser
 from tests.integration.web.papers import MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
@@ -191,13 +191,47 @@ def test_a_search_in_no_document_is_not_called_a_topic_that_documents_do_not_cov
     enter: SignIn, real_service: RealService
 ) -> None:
     one = enter(real_service.add_person("nowhere"))
-    add(one, upload_of("leave.md", NOTE))
+    for tag in ("first", "second"):
+        documents(one)
+        one.page.fill("#upload-tags", tag)
+        add(one, upload_of(f"{tag}.md", NOTE))
     one.page.click("nav a[data-to=ask]")
     one.page.click("#scope")
-    one.page.locator(".dialog").get_by_label("Tags").fill("nobody gave this one")
+    for tag in ("first", "second"):  # which no document has both
+        one.page.locator(".dialog").get_by_label(tag).check()
     one.page.click(".dialog button[type=submit]")
     ask(one, VACATION)
     assert one.page.locator(".turn .decision").inner_text().strip() == "No documents to search"
+
+
+def test_tags_are_given_to_files_changed_later_and_chosen_for_a_question(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("tags"))
+    add(one, upload_of("plain.md", "# Bicycles\n\nBicycles are kept in the cellar.\n"))
+    one.page.click("nav a[data-to=ask]")
+    one.page.click("#scope")
+    one.page.wait_for_selector(".dialog")
+    assert one.page.get_by_role("group", name="Tags").count() == 0, "nothing is shown where there are none"
+    one.page.keyboard.press("Escape")
+    documents(one)
+    one.page.get_by_label("Tags of new files").fill("leave, 2025")
+    add(one, upload_of("leave.md", NOTE))
+    row(one, "leave.md").get_by_role("button", name="2025").wait_for()
+    press(one, "leave.md", "Tags")
+    fill(one, Tags="leave, staff, staff")
+    row(one, "leave.md").get_by_role("button", name="staff").wait_for()
+    assert row(one, "leave.md").locator(".chip").all_inner_texts() == ["leave", "staff"]
+    one.page.click("nav a[data-to=ask]")
+    one.page.click("#scope")
+    tags = one.page.get_by_role("group", name="Tags")
+    tags.wait_for()
+    assert tags.locator("label").all_inner_texts() == ["leave · 1", "staff · 1"]
+    tags.get_by_label("staff").check()
+    one.page.click(".dialog button[type=submit]")
+    assert one.page.locator("#scope").inner_text() == "#staff"
+    assert "25" in ask(one, VACATION)
+    assert one.page.get_by_text("Searched in: #staff").is_visible()
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ interface PageElements {
   "sign-in-form": HTMLFormElement;
   stop: HTMLButtonElement;
   strings: HTMLTemplateElement;
+  "upload-tags": HTMLInputElement;
   "uploads-done": HTMLDetailsElement;
 }
 
@@ -75,5 +76,6 @@ interface Target {
   name?: string | null; // to store it under; null: its own
   path?: string | null; // in a folder
   ttlSeconds?: number | null; // lifetime; null: as the corpus says
+  tags?: string; // separated by commas
   ended: (upload: any) => void; // called whenever it has come to its end
 }

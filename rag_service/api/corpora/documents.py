@@ -8,6 +8,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from litestar import Controller, Response, Router, delete, get, patch, post
+from msgspec import UNSET
 
 from rag_service.api.corpora.document_input import UPLOAD_FORM_SCHEMA, largest_body, read_document_input
 from rag_service.api.corpora.schemas import (
@@ -15,6 +16,7 @@ from rag_service.api.corpora.schemas import (
     DocumentBody,
     DocumentList,
     DocumentUpdate,
+    TagList,
     UploadBody,
     UploadRequest,
 )
@@ -24,7 +26,9 @@ from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
+from rag_service.api.http.problems import InvalidRequestError
 from rag_service.api.http.proxies import own_address
+from rag_service.api.http.queries import find_unstorable
 from rag_service.errors import StoreError
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
@@ -35,9 +39,11 @@ from rag_service.store.documents.catalogue import (
     StoredDocument,
     list_chunks,
     list_documents,
+    list_tags,
     read_document,
     remove_document,
     set_expiry,
+    set_tags,
 )
 from rag_service.store.documents.originals import MAX_SIZE
 from rag_service.store.rows import database_now
@@ -141,18 +147,26 @@ class DocumentsController(Controller):
             return present(ChunkList, await list_chunks(connection, document_id, part))
 
     @patch(
-        summary="Set the expiry of a document",
+        summary="Set the expiry or the tags of a document",
         operation_class=accepts(DocumentUpdate),
         responses=problems(400, 401, 403, 404, 500),
     )
     async def update(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> DocumentBody:
-        seconds = (await read_json(request, DocumentUpdate)).ttl_seconds
-        check_ttl(seconds)
+        """What is left out stays as it is."""
+        body = await read_json(request, DocumentUpdate)
+        seconds, tags = body.ttl_seconds, body.tags
+        if isinstance(seconds, int):
+            check_ttl(seconds)
+        if tags is not UNSET and (errors := list(find_unstorable({"tags": tags}))):
+            raise InvalidRequestError(errors)
         async with caller.transaction() as connection:
-            expires_at = None if seconds is None else await database_now(connection) + timedelta(seconds=seconds)
             document = await read_document(connection, document_id)
             await caller.check_writable(connection, document.corpus_id)
-            await set_expiry(connection, document_id, expires_at)
+            if seconds is not UNSET:
+                now = await database_now(connection)
+                await set_expiry(connection, document_id, now + timedelta(seconds=seconds) if seconds else None)
+            if tags is not UNSET:
+                await set_tags(connection, document_id, tags)
             return await _read(connection, document_id, caller.tenancy)
 
     @delete(summary="Delete a document", responses=problems(401, 403, 404, 500))
@@ -162,6 +176,12 @@ class DocumentsController(Controller):
             document = await read_document(connection, document_id)
             await caller.check_writable(connection, document.corpus_id)
             await remove_document(connection, document_id)
+
+
+@get("/api/v1/tags", summary="List tags", tags=["Documents"], responses=problems(400, 401, 403, 500))
+async def list_used_tags(request: AnyRequest, caller: CallerDependency) -> TagList:
+    """Of the documents that the caller can ask about, those of most documents first. Query: `offset`, `limit`."""
+    return present(TagList, await caller.run(list_tags, read_slice(request)))
 
 
 def documents_router(settings: Settings) -> Router:

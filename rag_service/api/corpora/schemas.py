@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rag_service.api.http.schemas import IngestRequest, LocationBody, Name
+from rag_service.api.http.schemas import IngestRequest, LocationBody, Name, Tags
 
 Groups = Annotated[
     Sequence[Annotated[str, Meta(min_length=1, max_length=200)]],
@@ -93,7 +93,12 @@ class UploadRequest(IngestRequest, kw_only=True, frozen=True, rename="camel", fo
 
 
 class DocumentUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
-    ttl_seconds: Annotated[Seconds | None, Meta(description="Lifetime from now on; null: unlimited.")]
+    ttl_seconds: Annotated[Seconds | UnsetType | None, Meta(description="Lifetime from now on; null: unlimited.")] = (
+        UNSET
+    )
+    tags: Annotated[Tags | UnsetType, Meta(description="All tags of the document; the ones it had are replaced.")] = (
+        UNSET
+    )
 
 
 class ProgressBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -156,6 +161,16 @@ class DocumentBody(Struct, kw_only=True, frozen=True, rename="camel"):
 
 class DocumentList(Struct, kw_only=True, frozen=True, rename="camel", omit_defaults=True):
     items: Sequence[DocumentBody]
+    total: int
+
+
+class TagBody(Struct, kw_only=True, frozen=True):
+    name: str
+    documents: Annotated[int, Meta(description="Number of documents with this tag.")]
+
+
+class TagList(Struct, kw_only=True, frozen=True):
+    items: Sequence[TagBody]
     total: int
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from rag_service.domain import Span, read_spans
@@ -73,6 +73,14 @@ class StoredChunk:
     spans: tuple[Span, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class StoredTag:
+    """A tag of documents that can be searched."""
+
+    name: str
+    documents: int  # that have it
+
+
 class DocumentOrder(StrEnum):
     NEWEST = "newest"
     NAME = "name"
@@ -111,6 +119,18 @@ async def list_documents(
     counted = f"SELECT d.id FROM {_FROM if choice.failed else 'documents d'} {where}"  # noqa: S608 - fixed text
     rest = f"{where} ORDER BY {_ORDERS[choice.order]}, d.id"
     return await _DOCUMENTS.page(connection, part, rest, values, counted=counted)
+
+
+async def list_tags(connection: Connection, part: Slice) -> Page[StoredTag]:
+    """Tags of the documents that the identity may ask about, those of most documents first."""
+    return await fetch_page(
+        connection,
+        StoredTag,
+        "SELECT tag AS name, count(DISTINCT d.id) AS documents"  # noqa: S608 - fixed text
+        " FROM documents d JOIN corpora c ON c.id = d.corpus_id AND c.active, unnest(d.tags) tag"
+        f" WHERE d.tags <> '{{}}' AND d.chunk_count > 0 AND {LIVE} GROUP BY tag ORDER BY documents DESC, name",
+        part,
+    )
 
 
 async def read_document(connection: Connection, document_id: UUID) -> StoredDocument:
@@ -161,14 +181,24 @@ async def set_expiry(connection: Connection, document_id: UUID, expires_at: date
 
     Raises NotFoundError like `read_document`, PermissionDeniedError if its corpus is read-only for the identity.
     """
-    await read_document(connection, document_id)
-    cursor = await connection.execute("UPDATE documents SET expires_at = %s WHERE id = %s", [expires_at, document_id])
-    if cursor.rowcount == 0:
-        raise PermissionDeniedError("You can read this corpus but not change it.")
+    await _change(connection, document_id, "expires_at = %s", expires_at)
     await connection.execute(
         "UPDATE uploads SET expires_at = %s WHERE document_id = %s AND status NOT IN ('indexed', 'failed')",
         [expires_at, document_id],
     )
+
+
+async def set_tags(connection: Connection, document_id: UUID, tags: Sequence[str]) -> None:
+    """Set the tags of a document, also for when its content is ingested again. Raises as `set_expiry`."""
+    await _change(connection, document_id, "tags = %s", list(tags))
+    await connection.execute("UPDATE uploads SET tags = %s WHERE document_id = %s", [list(tags), document_id])
+
+
+async def _change(connection: Connection, document_id: UUID, change: LiteralString, value: object) -> None:
+    await read_document(connection, document_id)
+    cursor = await connection.execute(f"UPDATE documents SET {change} WHERE id = %s", [value, document_id])  # noqa: S608 - fixed text
+    if cursor.rowcount == 0:
+        raise PermissionDeniedError("You can read this corpus but not change it.")
 
 
 async def read_field_values(connection: Connection, corpus_ids: Sequence[UUID], name: str) -> list[str]:

@@ -262,23 +262,23 @@ async def claim_upload(connection: Connection, upload_id: UUID) -> Upload | None
     )
 
 
-async def hold_claim(connection: Connection, upload: Upload) -> datetime | None:
+async def hold_claim(connection: Connection, upload: Upload) -> tuple[datetime | None, tuple[str, ...]]:
     """Make sure that a claim holds until the transaction ends; ClaimLostError if it does not.
 
-    Returns when the document expires, which may have been changed since the claim.
+    Returns when the document expires and the tags that were given, which may have been changed since the claim.
     """
     # Locks are taken in one order everywhere: corpus, document, upload.
     await connection.execute("SELECT FROM documents WHERE id = %s FOR NO KEY UPDATE", [upload.document_id])
     cursor = await connection.execute(
-        "SELECT expires_at FROM uploads WHERE id = %s AND claim = %s AND status NOT IN ('indexed', 'failed')"
+        "SELECT expires_at, tags FROM uploads WHERE id = %s AND claim = %s AND status NOT IN ('indexed', 'failed')"
         " FOR NO KEY UPDATE",
         [upload.id, upload.claim],
     )
     row = await cursor.fetchone()
     if row is None:
         raise ClaimLostError("The upload is no longer this worker's.")
-    expires_at: datetime | None = row[0]
-    return expires_at
+    expires_at, tags = row
+    return expires_at, tuple(tags)
 
 
 async def report_progress(

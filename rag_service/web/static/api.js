@@ -170,14 +170,16 @@ export async function readiness() {
  * @param name to store it under
  * @param path of a file in a folder, with its name
  * @param ttlSeconds lifetime; null: as the corpus says
+ * @param tags separated by commas
  */
-export function upload(corpusId, file, { name = file.name, path = null, ttlSeconds = null, onProgress, signal }) {
+export function upload(corpusId, file, { name = file.name, path = null, ttlSeconds = null, tags = "", onProgress, signal }) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const form = new FormData();
     form.append("file", file, name);
     if (path !== null) form.append("path", path);
     if (ttlSeconds !== null) form.append("ttlSeconds", String(ttlSeconds));
+    if (tags) form.append("tags", tags);
     request.open("POST", `api/v1/corpora/${encodeURIComponent(corpusId)}/documents`);
     for (const [header, value] of Object.entries(authorization())) request.setRequestHeader(header, value);
     request.upload.addEventListener("progress", (event) => {

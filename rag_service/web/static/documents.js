@@ -140,12 +140,12 @@ export async function take(files) {
   }
   const taken = readable(files, byId("files").accept);
   if (taken.length < files.length) announce(t("upload_left_out", { count: files.length - taken.length }));
-  send(taken);
+  send(taken, { tags: byId("upload-tags").value });
 }
 
-function send(files, { name = null, path = null, ttlSeconds = null } = {}) {
+function send(files, { name = null, path = null, ttlSeconds = null, tags = "" }) {
   const target = corpus; // another may be chosen meanwhile
-  addFiles(files, { name, path, ttlSeconds, into: `${target.kind} ${target.name}`, corpus: () => idOf(target), ended: refreshSoon });
+  addFiles(files, { name, path, ttlSeconds, tags, into: `${target.kind} ${target.name}`, corpus: () => idOf(target), ended: refreshSoon });
 }
 
 function refreshSoon() {
@@ -182,6 +182,7 @@ function row(document) {
     actions: [
       writable && status === "failed" && document.uploadId && mayGoWell(document.code) && { icon: "retry", label: t("try_again"), onclick: () => retry(document) },
       writable && { icon: "replace", label: t("replace"), onclick: () => replace(document, name) },
+      writable && { icon: "tag", label: t("tags"), onclick: () => setTags(document, name) },
       writable && { icon: "clock", label: t("lifetime"), onclick: () => setLifetime(document, name) },
       chunkCount > 0 && { icon: "download", label: t("download"), onclick: () => save(document, name) },
       writable && { icon: "trash", label: t("delete"), onclick: () => remove(document, name) },
@@ -227,7 +228,7 @@ function replace(document, name) {
   const left = document.expiresAt ? Math.round((Date.parse(document.expiresAt) - Date.now()) / 1000) : null;
   picker.addEventListener("change", () => {
     const path = document.name.includes("/") ? document.name : null;
-    send([...picker.files], { name, path, ttlSeconds: left === null ? null : Math.max(1, left) });
+    send([...picker.files], { name, path, ttlSeconds: left === null ? null : Math.max(1, left), tags: document.tags.join() });
     byId("uploads-head").scrollIntoView({ block: "center" });
   });
   picker.click();
@@ -242,6 +243,16 @@ async function setLifetime(document, name) {
     save: ({ ttlSeconds }) => change("PATCH", `/documents/${document.id}`, { ttlSeconds: toSeconds(ttlSeconds) }),
   });
   await settle(saved ? t("saved") : ""); // refused, it may be gone
+}
+
+async function setTags(document, name) {
+  const saved = await formDialog({
+    title: t("tags_of", { name }),
+    fields: [{ name: "tags", label: t("tags"), hint: t("tags_hint"), value: document.tags.join(", ") }],
+    action: t("save"),
+    save: ({ tags }) => change("PATCH", `/documents/${document.id}`, { tags: [...new Set(tags.split(",").map((tag) => tag.trim()))].filter(Boolean) }),
+  });
+  await settle(saved ? t("saved") : "");
 }
 
 async function remove(document, name) {

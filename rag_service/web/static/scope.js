@@ -9,12 +9,12 @@ import { t, upright } from "./i18n.js";
 /** @type {Scope} */
 const ALL = { corpora: [], documents: [], tags: [] };
 let scope = { ...ALL, ...readScope() };
+const ids = (items) => items.map(({ id }) => id);
 
 /** {words, filters} of the next question; null: all documents, or those of the agent. */
 export function currentScope() {
   const words = [...scope.corpora, ...scope.documents].map(({ name }) => name).concat(scope.tags.map((tag) => `#${tag}`)).map(upright);
   if (!words.length || chosenAgent()) return null;
-  const ids = (items) => items.map(({ id }) => id);
   const filters = { corpusIds: ids(scope.corpora), documentIds: ids(scope.documents), tags: scope.tags };
   return { words: words.join(", "), filters };
 }
@@ -48,19 +48,22 @@ function show() {
 
 async function choose() {
   const [{ formDialog }, { titleOf }] = await Promise.all([import("./dialogs.js"), import("./corpora.js")]);
-  const found = await read("/corpora", { limit: 500 }).catch(() => ({ items: [] }));
-  const corpora = found.items.filter(({ active }) => active);
+  const list = (path) => read(path, { limit: 500 }).then(({ items }) => items, () => []);
+  const [known, used] = await Promise.all([list("/corpora"), list("/tags")]);
+  const corpora = known.filter(({ active }) => active);
+  const unused = scope.tags.filter((tag) => used.every(({ name }) => name !== tag)).map((name) => ({ name, documents: 0 }));
+  const tags = [...used, ...unused].map((tag) => ({ ...tag, id: tag.name }));
   const picked = (items, ids, words = ({ name }) => name) => items.filter(({ id }) => ids.includes(id)).map((one) => ({ id: one.id, name: words(one) }));
   const isAlone = ({ name }) => corpora.filter((one) => one.name === name).length === 1;
-  const box = (name, label, items, ticked, words) =>
-    items.length ? [{ name, type: "checkboxes", label, value: ticked.map(({ id }) => id), options: items.map((one) => [one.id, words(one)]) }] : [];
+  const box = (name, label, items, value, words, hint = null) =>
+    items.length ? [{ name, type: "checkboxes", label, hint, value, options: items.map((one) => [one.id, words(one)]) }] : [];
   await formDialog({
     title: t("scope_title"),
     text: t("scope_text"),
     fields: [
-      ...box("corpora", t("manage_corpora"), corpora, scope.corpora, titleOf),
-      ...box("documents", t("scope_documents"), scope.documents, scope.documents, ({ name }) => upright(name)),
-      { name: "tags", label: t("scope_tags"), hint: t("scope_tags_hint"), value: scope.tags.join(", "), maxLength: 1000 },
+      ...box("corpora", t("manage_corpora"), corpora, ids(scope.corpora), titleOf),
+      ...box("documents", t("scope_documents"), scope.documents, ids(scope.documents), ({ name }) => upright(name)),
+      ...box("tags", t("tags"), tags, scope.tags, ({ name, documents }) => `${upright(name)} · ${documents}`, t("scope_tags_hint")),
     ],
     content: el("p", {}, el("a", { href: "#documents" }, t("scope_single"))),
     action: t("scope_apply"),
@@ -68,7 +71,7 @@ async function choose() {
       scopeTo({
         corpora: picked(corpora, values.corpora ?? [], (one) => (isAlone(one) ? one.name : titleOf(one))),
         documents: picked(scope.documents, values.documents ?? []),
-        tags: values.tags.split(",").map((tag) => tag.trim()).filter(Boolean),
+        tags: values.tags ?? [],
       });
     },
   });

@@ -81,6 +81,7 @@ export class Upload {
       name: this.target.name ?? this.file.name,
       path: this.target.path ?? pathOf(this.file),
       ttlSeconds: this.target.ttlSeconds ?? null,
+      tags: this.target.tags,
       signal: this._cancel.signal,
       onProgress: (share) => {
         this._bar.value = share;

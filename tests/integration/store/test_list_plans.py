@@ -12,7 +12,7 @@ from rag_service.domain import Identity, Role
 from rag_service.store.accounts.conversations import list_shared, read_conversation
 from rag_service.store.accounts.users import create_user
 from rag_service.store.database import Database
-from rag_service.store.documents.catalogue import list_documents
+from rag_service.store.documents.catalogue import list_documents, list_tags
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.rows import Slice
 from tests.integration.store.texts import ADMIN, make_corpus
@@ -36,7 +36,7 @@ def fill(owner_conninfo: str, corpus_id: UUID) -> None:
 
 
 async def rows_read(database: Database, statements: Sequence[Statement]) -> dict[str, int]:
-    """Table → rows that its scans gave, over all statements."""
+    """Table → rows that its scans looked at, over all statements."""
     read: dict[str, int] = {}
     async with database.transaction(ADMIN) as connection:
         for statement in statements:
@@ -46,7 +46,8 @@ async def rows_read(database: Database, statements: Sequence[Statement]) -> dict
             for node in nodes(row[0][0]["Plan"]):
                 table = node.get("Relation Name")
                 if table is not None:
-                    read[table] = read.get(table, 0) + round(node["Actual Rows"] * node["Actual Loops"])
+                    rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+                    read[table] = read.get(table, 0) + round(rows * node["Actual Loops"])
     return read
 
 
@@ -135,3 +136,18 @@ async def pages_touched(database: Database, identity: Identity, statements: Sequ
             assert row is not None
             touched += row[0][0]["Plan"]["Shared Hit Blocks"] + row[0][0]["Plan"]["Shared Read Blocks"]
     return touched
+
+
+async def test_tags_are_listed_without_documents_that_have_none(
+    database: Database, database_server: EmbeddedServer
+) -> None:
+    corpus = await make_corpus(database)
+    fill(database_server.owner_conninfo, corpus)
+    with psycopg.connect(database_server.owner_conninfo, autocommit=True) as connection:
+        connection.execute("UPDATE rag.documents SET tags = '{herd}', chunk_count = 1 WHERE name LIKE '%99'")
+        connection.execute("VACUUM ANALYZE rag.documents")
+    watched = WatchedDatabase(database)
+    async with watched.transaction(ADMIN) as connection:
+        (tag,) = (await list_tags(connection, Slice())).items
+    assert (tag.name, tag.documents) == ("herd", DOCUMENTS / 100)
+    assert (await rows_read(database, watched.seen))["documents"] == 2 * tag.documents  # counted, and read

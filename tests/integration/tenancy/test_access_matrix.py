@@ -119,6 +119,7 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", f"{API}/sources/{{source_id}}"): read(404, 200, 404),
     ("POST", f"{API}/sources/{{source_id}}/run"): write(404, 202, 404, shows=True),
     ("DELETE", f"{API}/sources/{{source_id}}"): write(404, 204, 404),
+    ("GET", f"{API}/tags"): read(200, 200, 200),
     ("GET", f"{API}/documents/{{document_id}}"): read(404, 200, 404),
     ("GET", f"{API}/documents/{{document_id}}/text"): read(404, 200, 404),
     ("GET", f"{API}/documents/{{document_id}}/original"): read(404, 200, 404),

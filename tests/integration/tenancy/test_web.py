@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
-from rag_service.domain import Identity
+from rag_service.domain import Filters, Identity, ParsedDocument
+from rag_service.ingest.reingest import Reingestion
 from rag_service.store.accounts.agents import AgentSpec, create_agent
 from rag_service.store.corpora import update_corpus
-from tests.integration.tenancy.conftest import ADMIN, House
+from tests.integration.tenancy.conftest import ADMIN, House, parse_here, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 
 LLAMAS = "# Llamas\n\nLlamas live in the Andes."
@@ -51,6 +53,72 @@ async def test_a_document_from_upload_to_deletion(house: House) -> None:
         assert (await client.get(document)).status_code == 404
         assert (await client.get(reply.headers["location"])).status_code == 404
         assert (await client.get(documents)).json() == {"items": [], "total": 0}
+
+
+async def test_tags_are_listed_with_the_documents_that_can_be_asked_about(house: House) -> None:
+    ana, key = await _ana(house)
+    other = await house.user("bob")
+    notes, old = await house.corpus(ana), await house.corpus(ana, "old")
+    tagged = [
+        (ana, notes, "a.txt", ("leave", "2025")),
+        (ana, notes, "b.txt", ("2025", "2025")),
+        (ana, notes, "c.txt", ()),
+        (ana, notes, "gone.txt", ("expired",)),
+        (ana, old, "d.txt", ("inactive",)),
+        (other, await house.corpus(other), "e.txt", ("2025", "of others")),
+    ]
+    for identity, corpus, name, tags in tagged:
+        await house.index(identity, corpus, replace(text_file(name, name), tags=tags))
+    waiting = replace(text_file("waits.txt", "waits"), tags=("waiting",))
+    await house.uploads.accept(waiting, corpus_id=notes.id, identity=ana)
+    with house.owner() as owner:
+        owner.execute("UPDATE rag.documents SET expires_at = now() - interval '1 second' WHERE name = 'gone.txt'")
+        owner.execute("UPDATE rag.corpora SET active = false WHERE id = %s", [old.id])
+    async with client_of(build_application(house, web_settings()), key) as client:
+        assert (await client.get("/api/v1/tags")).json() == {
+            "items": [{"name": "2025", "documents": 2}, {"name": "leave", "documents": 1}],
+            "total": 2,
+        }
+        second = (await client.get("/api/v1/tags?offset=1&limit=1")).json()
+        assert [tag["name"] for tag in second["items"]] == ["leave"]
+
+
+async def test_changed_tags_limit_questions_and_outlive_a_new_ingestion(house: House) -> None:
+    ana, key = await _ana(house)
+    corpus = await house.corpus(ana)
+    (upload,) = await house.index(ana, corpus, replace(text_file("a.md", LLAMAS), tags=("old",)))
+    document = f"/api/v1/documents/{upload.document_id}"
+    async with client_of(build_application(house, web_settings()), key) as client:
+        changed = (await client.patch(document, json={"tags": ["herd", "2025"]})).json()
+        assert (changed["tags"], changed["expiresAt"]) == (["herd", "2025"], None)
+        assert await house.ask(ana, "llamas", Filters(tags=("herd",)))
+        assert not await house.ask(ana, "llamas", Filters(tags=("old",)))
+        kept = (await client.patch(document, json={"ttlSeconds": 60})).json()
+        assert kept["tags"] == ["herd", "2025"]
+        assert (await client.patch(document, json={"tags": ["a\0"]})).status_code == 400
+        assert (await client.patch(document, json={"tags": "herd"})).status_code == 400
+        with house.owner() as owner:
+            owner.execute("UPDATE rag.documents SET fingerprint = 'of other settings'")
+        assert await Reingestion(house.database, house.fingerprints).enqueue_all() == 1
+        async with house.working():
+            await house.settled(ana, upload)
+        assert (await client.get(document)).json()["tags"] == ["herd", "2025"]
+
+
+async def test_tags_that_change_while_a_document_is_indexed_stay(house: House) -> None:
+    ana, key = await _ana(house)
+    corpus = await house.corpus(ana)
+
+    async def parse(data: bytes, file_name: str) -> ParsedDocument:
+        document = f"/api/v1/documents/{upload.document_id}"
+        assert (await client.patch(document, json={"tags": ["new"]})).json()["tags"] == ["new"]
+        return await parse_here(data, file_name)
+
+    async with client_of(build_application(house, web_settings()), key) as client, house.working(parser=parse):
+        source = replace(text_file("a.md", LLAMAS), tags=("old",))
+        upload = await house.uploads.accept(source, corpus_id=corpus.id, identity=ana)
+        await house.settled(ana, upload)
+        assert (await client.get(f"/api/v1/documents/{upload.document_id}")).json()["tags"] == ["new"]
 
 
 async def test_a_file_that_cannot_be_read_says_why_and_can_be_tried_again(house: House) -> None:

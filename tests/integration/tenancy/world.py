@@ -81,8 +81,8 @@ async def make_world(house: House) -> World:
     mark = uuid4().hex[:8]
     owner, stranger = await house.user(f"owner-{mark}"), await house.user(f"stranger-{mark}")
     corpus = await house.corpus(owner, f"{CANARY} notes")
-    file_name = f"{CANARY}-{mark}.txt"
-    document = DocumentInput(data=TEXT.encode(), file_name=file_name, source=f"shelf {mark}", tags=(f"tag {mark}",))
+    file_name, tag = f"{CANARY}-{mark}.txt", f"{CANARY} tag {mark}"
+    document = DocumentInput(data=TEXT.encode(), file_name=file_name, source=f"shelf {mark}", tags=(tag,))
     upload = await _index(house, owner, corpus, document)
     articles = await house.corpus(owner, f"{CANARY} articles", index_name=ADVICE_INDEX)
     await _index(house, owner, articles, DocumentInput(data=ARTICLE.encode(), file_name="article.md"))
@@ -108,9 +108,7 @@ async def make_world(house: House) -> World:
         "owner": {"X-API-Key": await new_key(house, owner, everyday)},
         "admin": {"X-API-Key": await new_key(house, ADMIN)},
     }
-    return World(
-        owner=owner, ids=ids, file_name=file_name, source=f"shelf {mark}", tag=f"tag {mark}", credentials=credentials
-    )
+    return World(owner=owner, ids=ids, file_name=file_name, source=f"shelf {mark}", tag=tag, credentials=credentials)
 
 
 async def _index(house: House, owner: Identity, corpus: Corpus, document: DocumentInput) -> Upload:
