@@ -56,12 +56,12 @@ def stored(owner: psycopg.Connection, conversation: UUID) -> set[UUID]:
 
 
 @contextmanager
-def meanwhile(server: EmbeddedServer, owner: psycopg.Connection, query: str, values: list[object]) -> Iterator[None]:
+def meanwhile(server: EmbeddedServer, query: str, values: list[object]) -> Iterator[None]:
     """What another connection does while the block's transaction is open; it waits for that."""
 
     def run() -> None:
         with psycopg.connect(server.owner_conninfo) as other:
-            other.execute(query, values)  # type: ignore[call-overload]
+            other.execute(query, values)
 
     thread = threading.Thread(target=run)
     with psycopg.connect(server.owner_conninfo, autocommit=True) as watch:
@@ -78,7 +78,7 @@ def test_of_two_messages_that_are_added_at_once_both_count(
     answers = [record(owner, corpus) for corpus in (one, other)]
     with psycopg.connect(database_server.owner_conninfo) as first:
         add(first, conversation, answers[0])
-        with meanwhile(database_server, owner, MESSAGE, [conversation, LOCAL_ADMIN.user_id, answers[1]]):
+        with meanwhile(database_server, MESSAGE, [conversation, LOCAL_ADMIN.user_id, answers[1]]):
             first.commit()
     assert stored(owner, conversation) == {one, other}
 
@@ -90,7 +90,7 @@ def test_a_message_that_is_deleted_while_another_is_added_no_longer_counts(
     add(owner, conversation, record(owner, private))
     with psycopg.connect(database_server.owner_conninfo) as first:
         add(first, conversation, record(owner, public))
-        with meanwhile(database_server, owner, "DELETE FROM rag.messages WHERE conversation_id = %s", [conversation]):
+        with meanwhile(database_server, "DELETE FROM rag.messages WHERE conversation_id = %s", [conversation]):
             first.commit()
     assert stored(owner, conversation) == {public}
 
