@@ -31,6 +31,7 @@ _LINE = 0.5  # of the height, between words of one line
 _OVERLAP = 0.15  # of the height, of two digits; kerning is half of that
 _REPEATED = 0.15  # of the height, between a word and the same one drawn again
 _MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
+_MAX_CORNERS = 100_000  # of all frames of a page: a fifth of a second; maps have frames of thousands
 
 
 def read_words(objects: PageObjects, text_page: Any) -> tuple[list[Word], bool]:
@@ -120,6 +121,7 @@ def _drop_repeated(words: list[Word]) -> list[Word]:
 def _drop_clipped(words: list[Word], text_page: Any) -> list[Word]:
     """Without words outside the frame that their text is cut off at; only where another text is printed over them."""
     hidden: dict[int, Word | None] = {}  # place → what is seen of the word
+    frames = _Frames(text_page)
     begin, end, line = 0, -math.inf, math.inf  # of the line that is open
     reach: list[tuple[float, int]] = []  # a heap of its words by their right sides, the farthest first
     for place, word in enumerate(words):
@@ -130,7 +132,7 @@ def _drop_clipped(words: list[Word], text_page: Any) -> list[Word]:
         if word.left < end - word.height and word.left > words[begin].left:
             while reach and -reach[0][0] > word.left:
                 over = heapq.heappop(reach)[1]
-                hidden[over] = _seen(words[over], text_page)
+                hidden[over] = frames.seen(words[over])
         heapq.heappush(reach, (-word.right, place))
         end = max(end, word.right)
     if not hidden:
@@ -138,23 +140,39 @@ def _drop_clipped(words: list[Word], text_page: Any) -> list[Word]:
     return [seen for place, word in enumerate(words) if (seen := hidden.get(place, word)) is not None]
 
 
-def _seen(word: Word, text_page: Any) -> Word | None:
-    """A word up to the frame that its text is cut off at; None if it is outside."""
-    item = pdfium.FPDFText_GetTextObject(text_page, word.at) if word.at >= 0 else None
-    frame = pdfium.FPDFPageObj_GetClipPath(item) if item else None
+class _Frames:
+    """What texts are cut off at, up to a number of corners per page."""
+
+    def __init__(self, text_page: Any):
+        self._text_page = text_page
+        self._corners = _MAX_CORNERS  # that may still be looked at
+
+    def seen(self, word: Word) -> Word | None:
+        """A word up to the frame that its text is cut off at; None if it is outside."""
+        item = pdfium.FPDFText_GetTextObject(self._text_page, word.at) if word.at >= 0 else None
+        frame = pdfium.FPDFPageObj_GetClipPath(item) if item else None
+        left, right = -math.inf, math.inf
+        for path in range(max(pdfium.FPDFClipPath_CountPaths(frame), 0) if frame else 0):
+            count = max(pdfium.FPDFClipPath_CountPathSegments(frame, path), 0)
+            self._corners -= count + 1
+            if self._corners < 0:
+                return word
+            if places := _corners(frame, path, count):
+                left, right = max(left, min(places)), min(right, max(places))
+        if word.left >= right or word.right <= left:
+            return None
+        return word._replace(left=max(word.left, left), right=min(word.right, right))
+
+
+def _corners(frame: Any, path: int, count: int) -> list[float]:
+    """Where the corners of a path of a frame stand, from the left of the page."""
     x, y = ctypes.c_float(), ctypes.c_float()
-    left, right = -math.inf, math.inf
-    for path in range(max(pdfium.FPDFClipPath_CountPaths(frame), 0) if frame else 0):
-        places = []
-        for number in range(min(pdfium.FPDFClipPath_CountPathSegments(frame, path), _MAX_SUSPECTS)):
-            segment = pdfium.FPDFClipPath_GetPathSegment(frame, path, number)
-            if pdfium.FPDFPathSegment_GetPoint(segment, ctypes.byref(x), ctypes.byref(y)):
-                places.append(x.value)
-        if places:
-            left, right = max(left, min(places)), min(right, max(places))
-    if word.left >= right or word.right <= left:
-        return None
-    return word._replace(left=max(word.left, left), right=min(word.right, right))
+    places: list[float] = []
+    for number in range(count):
+        segment = pdfium.FPDFClipPath_GetPathSegment(frame, path, number)
+        if pdfium.FPDFPathSegment_GetPoint(segment, ctypes.byref(x), ctypes.byref(y)):
+            places.append(x.value)
+    return places
 
 
 def _part_columns(words: list[Word], text_page: Any) -> list[Word]:

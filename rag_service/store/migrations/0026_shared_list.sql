@@ -8,17 +8,22 @@ CREATE FUNCTION rag.corpora_of_messages(conversation uuid) RETURNS uuid[] LANGUA
         THEN ARRAY(SELECT DISTINCT unnest(m.corpora) FROM rag.messages m WHERE m.conversation_id = conversation) END $$;
 UPDATE rag.conversations c SET corpora = rag.corpora_of_messages(c.id);
 
+-- Once for a statement: of a long conversation, many messages are deleted at once.
 CREATE FUNCTION rag.note_conversation_corpora() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = rag, pg_temp AS $$
-DECLARE
-    changed uuid := coalesce(NEW.conversation_id, OLD.conversation_id);
 BEGIN
-    PERFORM FROM rag.conversations c WHERE c.id = changed FOR NO KEY UPDATE; -- of two at once, the second sees both messages
-    UPDATE rag.conversations c SET corpora = rag.corpora_of_messages(changed) WHERE c.id = changed;
+    -- Of two at once, the second sees the messages of both.
+    PERFORM FROM rag.conversations c WHERE c.id IN (SELECT m.conversation_id FROM changed m) ORDER BY c.id FOR NO KEY UPDATE;
+    UPDATE rag.conversations c SET corpora = rag.corpora_of_messages(c.id)
+        WHERE c.id IN (SELECT m.conversation_id FROM changed m);
     RETURN NULL;
 END $$;
-CREATE TRIGGER messages_conversation_corpora AFTER INSERT OR DELETE OR UPDATE OF corpora ON rag.messages
-    FOR EACH ROW EXECUTE FUNCTION rag.note_conversation_corpora();
+CREATE TRIGGER messages_added AFTER INSERT ON rag.messages
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rag.note_conversation_corpora();
+CREATE TRIGGER messages_changed AFTER UPDATE ON rag.messages
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rag.note_conversation_corpora();
+CREATE TRIGGER messages_deleted AFTER DELETE ON rag.messages
+    REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rag.note_conversation_corpora();
 
 -- A function, since a user does not see the accounts of others.
 CREATE FUNCTION rag.active_users() RETURNS SETOF uuid LANGUAGE sql STABLE SECURITY DEFINER

@@ -52,6 +52,15 @@ def test_time_grows_with_the_number_of_texts_however_they_lie() -> None:
     assert time.process_time() - began < 3, "about 1 when linear, 6 when quadratic"
 
 
+def test_frames_of_many_corners_take_no_more_time_for_many_texts() -> None:
+    frames = b"q " + b"0 0 m 1 1 l 200 200 l 200 0 l h W n " * 300
+    places = [(190 - number / 35, number) for number in range(2_000)]
+    texts = b" ".join(b"/F1 3 Tf 1 0 0 1 %.3f 100 Tm (wide%d ) Tj" % place for place in places)
+    began = time.process_time()
+    assert text_of(frames + b"BT " + texts + b" ET Q").count("wide")
+    assert time.process_time() - began < 2, "about 0.3, and 5 when each text looks at all corners"
+
+
 def test_a_line_of_words_drawn_twice_for_boldness_is_read_once() -> None:
     once = b"BT /F1 10 Tf 20 100 Td (In 2011 sold 11) Tj ET "
     again = b"BT /F1 10 Tf 20.3 100 Td (In ) Tj (2011 ) Tj (sold 11) Tj ET"  # the parts differ: PDFium keeps both
