@@ -213,7 +213,7 @@ async def test_two_files_in_one_answer_each_with_its_citation(client: httpx.Asyn
     ("question", "answer"),
     [
         ("What is in raport.pdf?", "There is no file “raport.pdf” here. Files with a similar name: “rapport.pdf”"),
-        ("¿Qué hay en el archivo ausente.docx?", "Aquí no hay ningún archivo “ausente.docx”."),
+        ("¿Qué hay en el archivo ausente.docx?", "Aquí no hay ningún archivo «ausente.docx»."),
         ("Que dit la page 3 de absent.pdf sur les palettes ?", "Il n'y a pas de fichier «\u00a0absent.pdf\u00a0» ici."),
     ],
 )
@@ -253,10 +253,10 @@ async def test_files_of_others_are_not_named(database_server: EmbeddedServer, fa
                     answers[name, question] = reply.text
         own, typed = "¿Qué hay en contrato de ana.md?", "¿Qué hay en contrato de anna.md?"
         assert "La clave es ana" in answers["ana", own]
-        assert "parecido: “contrato de ana.md”" in answers["ana", typed]
+        assert "parecido: «contrato de ana.md»" in answers["ana", typed]
         assert "contrato de luis.md" in answers["luis", own]  # his own, which has a similar name
         for question in (own, typed):
-            shown = answers["luis", question].replace("“contrato de ana.md”", "", 1 if question == own else 0)
+            shown = answers["luis", question].replace("«contrato de ana.md»", "", 1 if question == own else 0)
             assert "contrato de ana.md" not in shown
             assert "La clave es ana" not in shown
 

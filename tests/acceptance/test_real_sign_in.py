@@ -233,4 +233,4 @@ def test_invited_user_chooses_a_password_and_is_told_what_is_wrong(visits: Any, 
         late = visits(service, link.removeprefix(f"{service.url}/"), locale="fr-FR")
         late.page.fill("#password", "another long enough")
         late.page.press("#password", "Enter")
-        late.page.wait_for_selector("#sign-in-messages >> text=déjà utilisée")
+        late.page.wait_for_selector("#sign-in-messages >> text=a déjà servi")

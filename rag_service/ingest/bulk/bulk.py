@@ -28,8 +28,6 @@ from rag_service.errors import (
     DocumentError,
     EmbeddingError,
     RagError,
-    TooLargeError,
-    UnsupportedMediaError,
 )
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.documents import Admitted, Ingested, describe_document, document_name, to_pipeline
@@ -55,7 +53,7 @@ _CODE: Final = "bulk_code"  # of the error
 _CHUNKS: Final = "bulk_chunks"  # number of chunks of a document
 _ERRORS: Final[dict[str, type[RagError]]] = {
     error.code: error
-    for error in (DocumentError, UnsupportedMediaError, TooLargeError, EmbeddingError, ConfigurationError)
+    for error in (DocumentError, *DocumentError.__subclasses__(), EmbeddingError, ConfigurationError)
 }
 
 Transform = Callable[[Sequence[BaseNode]], AsyncGenerator[BaseNode]]  # nodes out, nodes back in any order
