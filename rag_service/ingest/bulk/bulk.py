@@ -52,8 +52,7 @@ _FAILURE: Final = "failure"  # its value: the node's text is the error message
 _CODE: Final = "bulk_code"  # of the error
 _CHUNKS: Final = "bulk_chunks"  # number of chunks of a document
 _ERRORS: Final[dict[str, type[RagError]]] = {
-    error.code: error
-    for error in (DocumentError, *DocumentError.__subclasses__(), EmbeddingError, ConfigurationError)
+    error.code: error for error in (DocumentError, *DocumentError.__subclasses__(), EmbeddingError, ConfigurationError)
 }
 
 Transform = Callable[[Sequence[BaseNode]], AsyncGenerator[BaseNode]]  # nodes out, nodes back in any order
