@@ -51,9 +51,10 @@ _DOCUMENT: Final = "document"  # its value: the node's text is the document, as 
 _FAILURE: Final = "failure"  # its value: the node's text is the error message
 _CODE: Final = "bulk_code"  # of the error
 _CHUNKS: Final = "bulk_chunks"  # number of chunks of a document
-_ERRORS: Final[dict[str, type[RagError]]] = {
-    error.code: error for error in (DocumentError, *DocumentError.__subclasses__(), EmbeddingError, ConfigurationError)
-}
+_KINDS: Final[tuple[type[RagError], ...]] = (
+    DocumentError, *DocumentError.__subclasses__(), EmbeddingError, ConfigurationError,
+)  # fmt: skip
+_ERRORS: Final = {error.code: error for error in _KINDS}
 
 Transform = Callable[[Sequence[BaseNode]], AsyncGenerator[BaseNode]]  # nodes out, nodes back in any order
 
