@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -148,6 +148,7 @@ SignIn = Callable[..., Visit]
 def enter(browser: Browser, real_service: RealService) -> Iterator[SignIn]:
     """Opens the page, signed in as a person; fails on errors, CSP violations and requests to other hosts."""
     visits: list[Visit] = []
+    of_the_module = _shared_paths(real_service)
 
     def start(person: Person | None = None, *, size: tuple[int, int] = WIDE, at: str = "", **context: Any) -> Visit:
         width, height = size
@@ -168,17 +169,27 @@ def enter(browser: Browser, real_service: RealService) -> Iterator[SignIn]:
     for one in visits:
         one.page.context.close()
         one.client.close()
-    _take_back_what_is_shared(real_service)
+    _take_back_what_is_shared(real_service, besides=of_the_module)
     for one in visits:
         assert (one.errors, one.foreign) == ([], []), (one.errors, one.foreign)
 
 
-def _take_back_what_is_shared(service: RealService) -> None:
+def _shared_paths(service: RealService) -> list[str]:
+    """Of the agents and corpora that an administrator sees."""
+    with service.client(service.admin) as client:
+        return [
+            f"/api/v1/{kind}/{one['id']}"
+            for kind in ("agents", "corpora")
+            for one in client.get(f"/api/v1/{kind}", params={"limit": 100}).raise_for_status().json()["items"]
+        ]
+
+
+def _take_back_what_is_shared(service: RealService, *, besides: Sequence[str]) -> None:
     """What a test has given to everybody goes with it; the answers of the next one would cite it."""
     with service.client(service.admin) as client:
-        for kind in ("agents", "corpora"):
-            for one in client.get(f"/api/v1/{kind}", params={"limit": 100}).raise_for_status().json()["items"]:
-                client.delete(f"/api/v1/{kind}/{one['id']}").raise_for_status()
+        for path in _shared_paths(service):
+            if path not in besides:
+                client.delete(path).raise_for_status()
 
 
 def sign_in(one: Visit, key: str) -> None:
