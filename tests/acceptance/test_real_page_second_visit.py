@@ -34,6 +34,7 @@ def test_a_pointer_at_rest_opens_no_tooltip_over_what_moves_below_it(enter: Sign
     ask(one, VACATION)
     edit, badge = one.page.get_by_role("button", name="Edit question"), one.page.locator(".turn .badge").first
     edit.press("Enter")
+    one.page.wait_for_selector(".turn textarea")
     box = badge.bounding_box()
     assert box
     one.page.keyboard.press("Escape")
