@@ -16,7 +16,7 @@ from rag_service.store.search.scope import SearchScope, chunk_conditions, resolv
 EXACT_SCAN_LIMIT = 20_000
 
 # The graph misses more as it grows: recall at 10 with 200 neighbours in view is 1.00 at 100,000 chunks and 0.90 at
-# a million; there 800 give 0.97, for 3 ms more (`evals.benchmarks growth`).
+# a million; there 800 give 0.95, for 3 ms more (`evals.benchmarks growth`).
 CHUNKS_A_NEIGHBOUR = 1_250
 MOST_NEIGHBOURS = 1_000  # what pgvector allows
 
