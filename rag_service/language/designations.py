@@ -11,7 +11,8 @@ from rag_service.language.languages import languages_of
 from rag_service.language.words import fold, is_stop_word, words
 
 _ONE = r"(?:[A-HJ-Z]|\d{1,4})(?![\w'’%]|[.,:/]\w)"  # "I" may be a pronoun
-_BEHIND = re.compile(rf"([^\W\d_]+)\s({_ONE}(?:(?:, ?| ?[-–/] ?| [^\W\d_]{{1,3}} ){_ONE})*)")  # "lots 8 et 9"
+# "lots 8 et 9"; a word begins where no letter stands before it, so that a long run of letters is read once
+_BEHIND = re.compile(rf"(?<![^\W\d_])([^\W\d_]+)\s({_ONE}(?:(?:, ?| ?[-–/] ?| [^\W\d_]{{1,3}} ){_ONE})*)")
 _ONES = re.compile(r"\b(?:[A-Z]|\d+)\b")
 _DATE = 4  # words of "dia 3 de julho"
 _FOLLOWING = re.compile(r"\s*([^\W_]+)")
