@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx._transports.default
-import hypothesis
+import hypothesis.internal.conjecture.providers
 import psycopg
 import pytest
 import structlog
@@ -47,7 +47,10 @@ from tests.judges import llm_judge, pass_examination
 from tests.watchdog import VARIABLE, folder_of, start_watchdog
 
 # Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous
-# integration the examples are the same at every run; elsewhere each run tries others.
+# integration the examples are the same at every run; elsewhere each run tries others. Hypothesis also tries constants
+# that it finds in the modules loaded so far, and which those are depends on the tests that ran before.
+if os.environ.get("CI"):
+    hypothesis.internal.conjecture.providers.is_local_module_file = lambda _file: False
 for _profile, _examples in (("fast", 40), ("slow", 500)):  # `--hypothesis-profile slow`, see the Makefile
     hypothesis.settings.register_profile(
         _profile,

@@ -15,8 +15,11 @@ from tests.unit.readers import samples
 
 def children() -> set[int]:
     """Processes started by this one that still exist, zombies included."""
-    task = Path(f"/proc/{os.getpid()}/task")
-    return {int(pid) for file in task.glob("*/children") for pid in file.read_text().split()}
+    found = set()
+    for file in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended since
+            found |= {int(pid) for pid in file.read_text().split()}
+    return found
 
 
 async def kill_started(before: set[int]) -> None:

@@ -29,6 +29,7 @@ from typing import Any, LiteralString
 
 import click
 import httpx
+import psutil
 import psycopg
 
 from rag_service.domain import LOCAL_ADMIN
@@ -413,11 +414,11 @@ def _postmaster(folder: Path) -> int:
 
 
 def _parsers_of(server: int) -> list[int]:
-    children = [child for file in Path(f"/proc/{server}/task").glob("*/children") for child in file.read_text().split()]
-    return [int(child) for child in children if b"sandbox_child" in _command(child)]
+    children = psutil.Process(server).children()
+    return [child.pid for child in children if b"sandbox_child" in _command(child.pid)]
 
 
-def _command(process: str) -> bytes:
+def _command(process: int) -> bytes:
     with suppress(OSError):  # ended meanwhile
         return Path(f"/proc/{process}/cmdline").read_bytes()
     return b""

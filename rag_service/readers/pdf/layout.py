@@ -47,12 +47,13 @@ class Line(NamedTuple):
 def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[Word]] = list) -> list[Line]:
     """The lines of a page; `COLUMN` marks a wide gap, an empty line a paragraph break or the end of a column.
 
-    Words rotated by quarter turns follow those of the most common direction, then slanted words in PDFium's order.
+    Words rotated by quarter turns follow those of the most common direction, then, in PDFium's order, slanted words and
+    those that a broken page puts nowhere, with an infinite position.
     `with_tables` replaces the words of each table, among those of the most common direction, by one word.
     """
     turned: dict[int | None, list[Word]] = {}
     for word in words:
-        turned.setdefault(word.turns, []).append(word)
+        turned.setdefault(word.turns if word.is_placed else None, []).append(word)
     slanted = turned.pop(None, [])
     lines: list[Line] = []
     upright, *others = sorted(turned.values(), key=len, reverse=True) or [[]]
@@ -291,8 +292,7 @@ def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
 def _gaps(segments: Sequence[Sequence[Word]]) -> Iterator[tuple[float, float]]:
     """(start, end) of the gaps between the segments of a row."""
     for before, behind in itertools.pairwise(segments):
-        if math.isfinite(behind[0].left):  # positions on a broken page may be infinite
-            yield before[-1].right, behind[0].left
+        yield before[-1].right, behind[0].left
 
 
 def _is_prose(words: Sequence[Word]) -> bool:

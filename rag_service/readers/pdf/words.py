@@ -75,6 +75,11 @@ class Word(NamedTuple):
     rows: Sequence[Sequence[Lettered]] = ()  # of a table: the words of each line
     line: float = math.nan  # height of the line that its first character stands on, if it is upright
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether it stands somewhere: positions on a broken page may be infinite."""
+        return all(map(math.isfinite, (self.left, self.right, self.middle, self.height)))
+
 
 Lettered = tuple[int, Word]  # a word of a line, and how many letters and digits of the line stand before it
 Box = tuple[float, float, float, float]  # left, bottom, right, top
