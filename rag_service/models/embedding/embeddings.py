@@ -78,8 +78,9 @@ def build_sentence_reader(settings: Settings, embedding: BaseEmbedding) -> Local
 
 def _load_encoder(model: ModelFolder, precision: Precision) -> Encoder:
     from rag_service.models.embedding.encoder import Encoder  # the runtime takes its time to load
+    from rag_service.models.embedding.packaged import HEAD_FILE
 
-    return Encoder(model, precision=precision)
+    return Encoder(model, precision=precision, head=HEAD_FILE if model.name == PACKAGED_MODEL else None)
 
 
 def _build_local(settings: Settings) -> BaseEmbedding:

@@ -1,4 +1,4 @@
-"""An embedding model in this process: its word pieces, its last layer, and the vector that they become.
+"""An embedding model in this process: its word pieces, its layers, and the vector that they become.
 
 Texts go through one by one: padding would be computed, and dynamic quantization measures the range of a whole batch, so
 that the vector of a text would depend on its neighbours. Everything is computed in the thread that calls; several
@@ -20,8 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.embedding.local import TokenVectors
+from rag_service.models.embedding.bert_graph import OUTPUTS
+from rag_service.models.embedding.local import FloatVector, TokenVectors
 from rag_service.models.embedding.model_folder import PIECES, SCORES, TOKENIZER, WEIGHTS, ModelFolder
+from rag_service.models.embedding.qa_head import QuestionAnsweringHead
 from rag_service.models.local_runtime import import_torch
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
 Precision = Literal["float32", "int8"]  # as RAG_EMBEDDING_PRECISION
 Ids = npt.NDArray[np.int64]  # (1, tokens), of one text
-States = npt.NDArray[np.float32]  # (tokens, dimension), the last layer
+States = npt.NDArray[np.float32]  # (tokens, dimension) of a layer
+Layers = tuple[States, States | None]  # the last one, and the one that a question-answering head reads, if it is known
 
 # A window of a long passage: attention costs the square of its length, and questions wait for it.
 _LONGEST_WINDOW = 512
@@ -51,13 +54,15 @@ _CONTROL: Mapping[int, str | None] = {
 class Encoder:
     """The loaded model, for any number of threads."""
 
-    def __init__(self, model: ModelFolder, *, precision: Precision = "float32"):
+    def __init__(self, model: ModelFolder, *, precision: Precision = "float32", head: Path | None = None):
         """Load it: some tenths of a second, the first time in eight bits some seconds more.
 
+        `head`: the file of a question-answering head that was trained on this model.
         Raises ConfigurationError if the model cannot be loaded or needs the extra `torch`.
         """
         self._model = model
-        self._states = _load(model, precision)
+        self.layers = _load(model, precision)  # of the word pieces of one text
+        self._head = None if head is None else QuestionAnsweringHead(head)
         try:
             tokenizer = (UnigramTokenizer if (model.path / PIECES).is_file() else _AnyTokenizer).load(model.path)
         except Exception as error:  # the package `tokenizers` raises nothing narrower
@@ -70,7 +75,7 @@ class Encoder:
 
     def encode(self, text: str) -> npt.NDArray[np.float32]:
         """A vector of length 1, of as many word pieces as the model reads."""
-        states = self._read(text)
+        states, _ = self._read(text)
         match self._model.pooling:
             case "mean":
                 vector: npt.NDArray[np.float32] = states.mean(axis=0)
@@ -83,18 +88,25 @@ class Encoder:
     def encode_tokens(self, text: str, prefix: str) -> TokenVectors:
         """The vectors of as many word pieces of a text as the model reads, without those of its prefix."""
         places = np.array(self.offsets(prefix + text)).reshape(-1, 2) - len(prefix)
-        states = self._read(prefix + text)[1 : 1 + len(places)]  # without those that mark beginning and end
-        places = places[: len(states)]
-        own = places[:, 0] >= 0
-        kept = states[own]
-        return TokenVectors(kept / np.linalg.norm(kept, axis=1, keepdims=True), places[own])
+        states, shared = self._read(prefix + text)
+        places = places[: len(states) - 2]  # two mark beginning and end
+        numbers = 1 + np.flatnonzero(places[:, 0] >= 0)
+        kept = states[numbers]
+        vectors = kept / np.linalg.norm(kept, axis=1, keepdims=True)
+        return TokenVectors(vectors, places[numbers - 1], numbers, shared)
 
-    def _read_anew(self, text: str) -> States:
-        """The last layer over a text with its special pieces, cut to what the model reads."""
+    def find_answer(self, question: TokenVectors, passage: TokenVectors) -> FloatVector | None:
+        """How much each token of a passage looks like the answer, in log odds; None without a head."""
+        if self._head is None or question.shared is None or passage.shared is None:
+            return None
+        return self._head.rate(question.shared, passage.shared)[passage.numbers]
+
+    def _read_anew(self, text: str) -> Layers:
+        """The layers over a text with its special pieces, cut to what the model reads."""
         ids, limit = self._numbers(text), self._model.max_tokens
         if len(ids) > limit:
             ids = [*ids[: limit - 1], ids[-1]]  # the last one marks the end
-        return self._states(np.array([ids], dtype=np.int64))
+        return self.layers(np.array([ids], dtype=np.int64))
 
 
 class _AnyTokenizer:
@@ -204,8 +216,8 @@ class UnigramTokenizer:
         return numbers[::-1]
 
 
-def _load(model: ModelFolder, precision: Precision) -> Callable[[Ids], States]:
-    """What computes the last layer: a graph made from the weights, one that comes with them, or torch."""
+def _load(model: ModelFolder, precision: Precision) -> Callable[[Ids], Layers]:
+    """What computes the layers: a graph made from the weights, one that comes with them, or torch."""
     try:
         if model.is_bert:
             from rag_service.models.embedding.bert_graph import make_bert_graph
@@ -228,7 +240,7 @@ def _load(model: ModelFolder, precision: Precision) -> Callable[[Ids], States]:
         raise _broken(model, error) from error
 
 
-def _on_onnx_runtime(graph: bytes | str, *, folder: Path | None = None) -> Callable[[Ids], States]:
+def _on_onnx_runtime(graph: bytes | str, *, folder: Path | None = None) -> Callable[[Ids], Layers]:
     """A session on a graph in memory, whose weights are in a folder, or on a file."""
     import onnxruntime
 
@@ -239,9 +251,12 @@ def _on_onnx_runtime(graph: bytes | str, *, folder: Path | None = None) -> Calla
     session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     known = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
     unknown = known - {entry.name for entry in session.get_inputs()}
-    output = session.get_outputs()[0].name  # the last layer, in every export of transformers
+    outputs = [entry.name for entry in session.get_outputs()]
+    read = outputs[:1]  # the last layer, in every export of transformers
+    if OUTPUTS[1] in outputs:
+        read.append(OUTPUTS[1])
 
-    def states(ids: Ids) -> States:
+    def layers(ids: Ids) -> Layers:
         inputs = {
             "input_ids": ids,
             "attention_mask": np.ones_like(ids),
@@ -250,14 +265,13 @@ def _on_onnx_runtime(graph: bytes | str, *, folder: Path | None = None) -> Calla
         }
         for name in unknown:
             del inputs[name]
-        (layer,) = session.run([output], inputs)
-        found: States = layer[0]
-        return found
+        last, *shared = session.run(read, inputs)
+        return last[0], shared[0][0] if shared else None
 
-    return states
+    return layers
 
 
-def _on_torch(model: ModelFolder) -> Callable[[Ids], States]:
+def _on_torch(model: ModelFolder) -> Callable[[Ids], Layers]:
     for package in ("torch", "transformers"):
         if importlib.util.find_spec(package) is None:
             raise ConfigurationError(
@@ -270,15 +284,14 @@ def _on_torch(model: ModelFolder) -> Callable[[Ids], States]:
 
     loaded: Any = AutoModel.from_pretrained(model.path, local_files_only=True, dtype=torch.float32).eval()
 
-    def states(ids: Ids) -> States:
+    def layers(ids: Ids) -> Layers:
         torch.set_num_threads(1)  # the number belongs to the thread
         with torch.inference_mode():
             pieces = torch.from_numpy(ids)
             layer = loaded(input_ids=pieces, attention_mask=torch.ones_like(pieces)).last_hidden_state
-        found: States = layer[0].numpy()
-        return found
+        return layer[0].numpy(), None
 
-    return states
+    return layers
 
 
 def _broken(model: ModelFolder, error: Exception) -> ConfigurationError:

@@ -12,7 +12,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -39,6 +39,9 @@ class TokenVectors:
 
     vectors: FloatVector  # (tokens, dimension), each of length 1; the prefix has none
     places: npt.NDArray[np.int64]  # (tokens, 2): where each begins and ends in the text
+    numbers: npt.NDArray[np.int64]  # (tokens,): the row of each in `shared`
+    shared: FloatVector | None = None  # (all tokens, dimension): what a question-answering head reads
+    answers: FloatVector | None = None  # (tokens,): how much each looks like the answer to a question, in log odds
 
 
 class Engine(Protocol):
@@ -54,6 +57,9 @@ class Engine(Protocol):
 
     def encode_tokens(self, text: str, prefix: str) -> TokenVectors:
         """The vectors of as many word pieces as the model reads; computed in the calling thread."""
+
+    def find_answer(self, question: TokenVectors, passage: TokenVectors) -> FloatVector | None:
+        """How much each token of a passage looks like the answer; None without a head; in the calling thread."""
 
 
 class LocalEmbedding(Unpicklable, BaseEmbedding):
@@ -139,12 +145,15 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
     async def aget_token_vectors(self, query: str, texts: Sequence[str]) -> list[TokenVectors]:
         """The token vectors of a question, then those of passages, for a user who waits.
 
-        Tokens of a passage beyond what the model reads have none.
+        Tokens of a passage beyond what the model reads have none. With a head, those of passages say how much they look
+        like the answer.
         """
-        return await asyncio.gather(
+        question, *passages = await asyncio.gather(
             self._threads.run(partial(self._encode_tokens, query, self._query_prefix), urgent=True),
             *map(self._read_tokens, texts),
         )
+        jobs = (partial(self._find_answer, question, passage) for passage in passages)
+        return [question, *await asyncio.gather(*(self._threads.run(job, urgent=True) for job in jobs))]
 
     async def _read_tokens(self, text: str) -> TokenVectors:
         """The token vectors of a passage, of which those used last are kept."""
@@ -180,6 +189,9 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
 
     def _encode_tokens(self, text: str, prefix: str) -> TokenVectors:
         return self._loaded().encode_tokens(text, prefix)
+
+    def _find_answer(self, question: TokenVectors, passage: TokenVectors) -> TokenVectors:
+        return replace(passage, answers=self._loaded().find_answer(question, passage))
 
     def _encode_all(self, texts: Sequence[str], prefix: str) -> list[list[float]]:
         """The vectors of texts, computed in this thread."""

@@ -16,10 +16,11 @@ from rag_service.models.prefixes import Prefixes, family_prefixes
 Pooling = Literal["mean", "cls", "lasttoken"]  # what of the last layer becomes the vector
 
 WEIGHTS = "model.safetensors"
-ONNX_FILES = ("onnx/model.onnx", "model.onnx")
+PACKAGED_GRAPH = "graph.onnx"  # of the packaged model; "model.onnx" was one without the states that its head reads
+ONNX_FILES = (PACKAGED_GRAPH, "onnx/model.onnx", "model.onnx")
 TOKENIZER = "tokenizer.json"
 PIECES, SCORES = "pieces.txt", "scores.npy"  # a tokenizer in a form of our own
-PACKAGED_FILES = ("config.json", PIECES, SCORES, ONNX_FILES[1])  # of the packaged model
+PACKAGED_FILES = ("config.json", PIECES, SCORES, PACKAGED_GRAPH)  # of the packaged model
 # Read here; a model without some of them gets the defaults of sentence-transformers.
 CONFIGURATION = (
     "config.json", "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",

@@ -28,6 +28,7 @@ SIZE = "91 MB"  # to download
 
 # The file is the same for all platforms, the wheel with it is not.
 _ANY_PLATFORM = ("--platform", "manylinux2014_x86_64", "--python-version", "3.12", "--implementation", "py")
+HEAD_FILE = Path(__file__).with_name("qa_head.onnx")  # written by `python -m evals.lab head`
 _DIRECTIONS_FILE = Path(__file__).with_name("language_directions.json")  # written by `python -m evals.lab languages`
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rag_service.models.embedding.model_folder import WEIGHTS
 
-_MADE_AS = 3  # changes with how the graph is made
+_MADE_AS = 4  # changes with how the graph is made
 
 
 def cache_folder() -> Path:

@@ -20,6 +20,7 @@ TOKEN_FEATURES = (
     "matched",  # mean over the question's tokens of the cosine to the most similar token of the sentence or the title
     "matched_least",  # the same over the half of them that find the least similar tokens
     "focused",  # mean over the tokens of the sentence of the cosine to the most similar token of the question
+    "answers",  # logarithm of the mean odds of its tokens to be part of the answer
 )
 _WINDOW = 700  # characters that are read together; long windows cost the square of their length
 _MAX_WINDOWS = 6  # some 50 ms of each of two cores
@@ -82,8 +83,15 @@ def rate_tokens(
     titled = cosines[:, end <= window.start].max(axis=1, initial=-1.0)
     rows = np.zeros((len(window.sentences), len(TOKEN_FEATURES)))
     for row, number in zip(rows, window.sentences, strict=True):
-        own = cosines[:, (begin < sentences[number].end) & (end > sentences[number].start)]
+        inside = (begin < sentences[number].end) & (end > sentences[number].start)
+        own = cosines[:, inside]
         if own.size:
             found = np.sort(np.maximum(own.max(axis=1), titled))
-            row[:] = found.mean(), found[: max(1, len(found) // 2)].mean(), own.max(axis=0).mean()
+            answers = 0.0 if read.answers is None else _log_mean(read.answers[inside])
+            row[:] = found.mean(), found[: max(1, len(found) // 2)].mean(), own.max(axis=0).mean(), answers
     return rows
+
+
+def _log_mean(log_odds: np.ndarray) -> float:
+    highest = log_odds.max()
+    return float(highest + np.log(np.exp(log_odds - highest).mean()))
