@@ -23,7 +23,8 @@ export class Listing {
     this._empty = empty;
     this._offset = 0;
     this._newest = new Newest(); // only the newest slice may fill the list
-    this._shown = null; // the promise of that one
+    /** @type {Promise<void>} */
+    this._shown = null; // of that one
     this._list = el("ul", { className: "rows", "aria-label": label });
     this._messages = el("div", {});
     this._count = el("p", { className: "muted pager-count", tabIndex: -1 });
