@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import secrets
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,6 +24,18 @@ def wait_until(condition: Callable[[], Any], seconds: float = 10) -> float:
         assert time.monotonic() - started < seconds, "waited in vain"
         time.sleep(0.01)
     return time.monotonic() - started
+
+
+HANDED_OUT = 32_768  # the first port that systems give to whoever asks for any, and to connections
+
+
+def free_port() -> int:
+    """A port for a program that must be told its own: below those that others get by chance before it listens."""
+    while True:
+        port = HANDED_OUT - 1 - secrets.randbelow(12_000)  # not `random`, which all workers seed alike
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -29,7 +28,7 @@ from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance.cli_process import started, tell_stacks
 from tests.documents import ROOT, code_blocks, guides
 from tests.doubles.ollama import OllamaDouble, ollama
-from tests.serving import wait_until
+from tests.serving import free_port, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -93,12 +92,6 @@ def told() -> list[Told]:
     return list(first.values())
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def reason_not_to(line: str) -> str | None:
     return next((reason for words, reason in NOT_RUN.items() if words in line), None)
 
@@ -109,7 +102,7 @@ class Reader:
     def __init__(self, server: EmbeddedServer, model: OllamaDouble, folder: Path):
         self._server = server
         self._folder = folder
-        self._port = str(_free_port())
+        self._port = str(free_port())
         self._owner = psycopg.connect(server.owner_conninfo, autocommit=True)
         self.environment = {
             "RAG_DATA_DIR": str(folder / "data"),
