@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,6 +23,15 @@ def wait_until(condition: Callable[[], Any], seconds: float = 10) -> float:
         assert time.monotonic() - started < seconds, "waited in vain"
         time.sleep(0.01)
     return time.monotonic() - started
+
+
+def leave_when(condition: Callable[[], Any], client: httpx.Client, url: str, question: str) -> None:
+    """Ask a question of the application, and close the connection without a reply once the condition holds."""
+    body = json.dumps({"query": question}).encode()
+    head = f"POST {url} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=20) as connection:
+        connection.sendall(head.encode() + b"\r\n\r\n" + body)
+        wait_until(condition)
 
 
 @contextmanager
