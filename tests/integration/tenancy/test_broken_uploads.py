@@ -217,6 +217,7 @@ async def test_two_versions_sent_at_the_same_moment_end_as_one_of_them(wire: Wir
     assert {reply.status_code for reply in replies} == {202}
     async with wire.house.working():
         ends = [await asyncio.to_thread(settle, wire, reply.headers["location"]) for reply in replies]
+        await asyncio.to_thread(wait_until, lambda: wire.counts()["procrastinate_jobs"] == 0)
     assert sorted((end["status"], end["code"]) for end in ends) == [*[("failed", "superseded")] * 3, ("indexed", None)]
     winner = next(reply for reply, end in zip(replies, ends, strict=True) if end["status"] == "indexed")
     document = f"/api/v1/documents/{winner.json()['documentId']}"
@@ -233,7 +234,7 @@ def settle(wire: Wire, path: str) -> dict[str, Any]:
         found.update(wire.client.get(path).json())
         return found["status"] in ("indexed", "failed")
 
-    wait_until(final, 20)
+    wait_until(final, 60)
     return found
 
 
