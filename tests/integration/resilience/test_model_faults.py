@@ -282,7 +282,7 @@ def test_a_wrong_dimension_never_reaches_the_store(client: httpx.Client, ollama:
 @pytest.mark.slow
 def test_a_dead_model_is_left_alone_and_found_again(start: Start, ollama: OllamaDouble) -> None:
     ollama.answer = GOOD
-    client = start(breaker_failures=2, breaker_seconds=5.0, first_token_timeout=4.0)
+    client = start(breaker_failures=2, breaker_seconds=15.0, first_token_timeout=4.0)
     add_document(client)
     ollama.script(CHAT, *[chat(Hang())] * 2)
     for _ in range(2):
@@ -297,7 +297,7 @@ def test_a_dead_model_is_left_alone_and_found_again(start: Start, ollama: Ollama
     assert ready.json()["status"] == "degraded"
     assert ready.json()["dependencies"]["chat"]["code"] == "circuit_open"
     assert 'rag_circuit_open{provider="chat model"} 1.0' in client.get("/metrics").text
-    wait_until(lambda: ask(client).json()["modelError"] is None, 30)
+    wait_until(lambda: ask(client).json()["modelError"] is None, 60)
     assert client.get("/health/ready").json()["status"] == "ready"
 
 
