@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import httpx
@@ -287,11 +286,9 @@ def test_a_dead_model_is_left_alone_and_found_again(start: Start, ollama: Ollama
     ollama.script(CHAT, *[chat(Hang())] * 2)
     for _ in range(2):
         assert ask(client).json()["modelError"] == "llm_unavailable"
-    began = time.monotonic()
     response = ask(client)
-    assert time.monotonic() - began < 4.0  # no timeout is waited for
     assert_quotes(response.json(), "llm_unavailable")
-    assert len(ollama.bodies(CHAT)) == 2
+    assert len(ollama.bodies(CHAT)) == 2  # it was not asked, so no timeout was waited for
     ready = client.get("/health/ready")
     assert ready.status_code == 200
     assert ready.json()["status"] == "degraded"
