@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import secrets
 import socket
 import threading
@@ -36,6 +37,15 @@ def free_port() -> int:
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port
+
+
+def leave_when(condition: Callable[[], Any], client: httpx.Client, url: str, question: str) -> None:
+    """Ask a question of the application, and close the connection without a reply once the condition holds."""
+    body = json.dumps({"query": question}).encode()
+    head = f"POST {url} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=20) as connection:
+        connection.sendall(head.encode() + b"\r\n\r\n" + body)
+        wait_until(condition)
 
 
 @contextmanager

@@ -156,7 +156,7 @@ class Reader:
                 assert process.is_alive(), output.read_text()
                 return self._works(arguments[0])
 
-            wait_until(up, 30)
+            wait_until(up, 120)
             if "--port" in arguments:  # the README's, which shows what to ask of it
                 self._ask()
             process.terminate()
@@ -176,7 +176,7 @@ class Reader:
         script = "\n".join(blocks).replace("localhost:8000", f"127.0.0.1:{self._port}")
         if shutil.which("curl") is not None:
             asked = ["sh", "-eu", "-c", script.replace("curl -s", "curl --fail-with-body -s")]
-            said = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True).stdout
+            said = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=True).stdout
             assert '"citations"' in said and "event: done" in said
 
     def _works(self, command: str) -> bool:
@@ -185,7 +185,7 @@ class Reader:
             return row is not None and row[0] > 0
         try:
             return httpx.get(f"http://127.0.0.1:{self._port}/health", trust_env=False).status_code == 200
-        except httpx.ConnectError:
+        except httpx.TransportError:
             return False
 
     def _until_its_client_leaves(self, arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
