@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import uuid
+from contextlib import suppress
 
 import psycopg
 from psycopg import sql
@@ -63,4 +64,5 @@ class ClonedDatabases:
 
     @staticmethod
     def _drop(connection: psycopg.Connection, name: str) -> None:
-        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        with suppress(psycopg.errors.ObjectInUse):  # its sessions end late; it goes with the server
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))

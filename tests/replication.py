@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +138,13 @@ def replicated_pair(folder: Path) -> Iterator[Pair]:
         standby.close()
         with suppress(Exception):
             _server_in(data).cleanup()
+
+
+def send(number: signal.Signals, processes: Iterable[int]) -> None:
+    """A signal to those of the processes that still run."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 def server_processes(data: Path) -> list[int]:

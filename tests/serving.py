@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import secrets
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,6 +25,27 @@ def wait_until(condition: Callable[[], Any], seconds: float = 10) -> float:
         assert time.monotonic() - started < seconds, "waited in vain"
         time.sleep(0.01)
     return time.monotonic() - started
+
+
+HANDED_OUT = 32_768  # the first port that systems give to whoever asks for any, and to connections
+
+
+def free_port() -> int:
+    """A port for a program that must be told its own: below those that others get by chance before it listens."""
+    while True:
+        port = HANDED_OUT - 1 - secrets.randbelow(12_000)  # not `random`, which all workers seed alike
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def leave_when(condition: Callable[[], Any], client: httpx.Client, url: str, question: str) -> None:
+    """Ask a question of the application, and close the connection without a reply once the condition holds."""
+    body = json.dumps({"query": question}).encode()
+    head = f"POST {url} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=20) as connection:
+        connection.sendall(head.encode() + b"\r\n\r\n" + body)
+        wait_until(condition)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -56,9 +57,11 @@ def clean_up(run: str, *, grace_seconds: float = GRACE_SECONDS) -> None:
     patience = time.monotonic() + grace_seconds
     while any(processes_of(run)) and time.monotonic() < patience:
         time.sleep(0.5)
-    for process in processes_of(run):
-        if process.pid != os.getpid():
+    left = [process for process in processes_of(run) if process.pid != os.getpid()]
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
             process.kill()
+    psutil.wait_procs(left, timeout=grace_seconds)  # until then they may write
     shutil.rmtree(folder_of(run), ignore_errors=True)
     folder_of(run).with_suffix(".lock").unlink(missing_ok=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,9 @@ MARKED = "#panel mark"
 NOTE = "# Leave\n\nEmployees receive 25 days of vacation per calendar year.\n"
 
 
+TURNS = re.compile(
+    "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)  # the direction of what follows; the page leaves them out
 TRIES = 20  # of a time: the machine may be busy with other tests for a while
 
 
@@ -22,27 +26,43 @@ def best_of_several(measure: Callable[[], float], bar: float) -> float:
     return min(times)
 
 
+def opened(one: Visit, part: str) -> None:
+    """Wait until a part of the page is there, and what was fetched for it: until then, what was there before stands."""
+    one.page.wait_for_selector(f"section[data-view={part}][aria-busy=false]")
+
+
+def is_in_sight(page: Any, selector: str) -> bool:
+    """Whether the first such element lies wholly inside the window."""
+    box, size = page.locator(selector).first.bounding_box(), page.viewport_size
+    return bool(
+        box and 0 <= box["x"] <= size["width"] - box["width"] and 0 <= box["y"] <= size["height"] - box["height"]
+    )
+
+
 def documents(one: Visit) -> None:
     one.page.click("nav a[data-to=documents]")
-    one.page.wait_for_selector("#documents-list .listing[aria-busy=false]")
+    opened(one, "documents")
 
 
 def add(one: Visit, *files: Any) -> None:
-    """Upload and wait until all are indexed."""
+    """Upload and wait until all are indexed, and listed as that: until then, the list is about to be fetched anew."""
     documents(one)
     done = one.page.locator("#uploads-done .upload")
     last = done.count() + len(files) - 1
     one.page.set_input_files("#files", list(files))
     done.nth(last).wait_for(state="attached")
+    for file in files:
+        listed = row(one, TURNS.sub("", file["name"])).filter(has=one.page.locator(".row-state:empty"))
+        listed.first.wait_for(state="attached")
 
 
 def manage(one: Visit, name: str) -> None:
     one.page.click("nav a[data-to=manage]")
-    one.page.wait_for_selector("#manage-list .listing[aria-busy=false]")
+    one.page.wait_for_selector("#manage-lists a[data-list=corpora][aria-current]")
     if name != "corpora":  # the first; opened again, it would be made anew while the test looks
         one.page.click(f"#manage-lists a[data-list={name}]")
-    one.page.wait_for_selector(f"#manage-lists a[data-list={name}][aria-current]")
-    one.page.wait_for_selector("#manage-list .listing[aria-busy=false]")
+        one.page.wait_for_selector(f"#manage-lists a[data-list={name}][aria-current]")
+    opened(one, "manage")
 
 
 def row(one: Visit, text: str) -> Any:
@@ -65,6 +85,7 @@ def ask(one: Visit, question: str) -> str:
     """The answer's text."""
     if one.page.locator("#question").is_hidden():
         one.page.click("nav a[data-to=ask]")
+    opened(one, "ask")
     before = one.page.locator(".turn").count()
     one.page.fill("#question", question)
     one.page.press("#question", "Enter")

@@ -49,8 +49,13 @@ def services(postgres: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def relevance_of(client: httpx.Client) -> dict[str, Any]:
-    body: dict[str, Any] = client.get("/health/ready").json()
-    assert body["status"] == "ready"  # whatever is known of the model
+    body: dict[str, Any] = {}
+
+    def is_ready() -> bool:  # whatever is known of the model, once no probe of its server runs into its time limit
+        body.update(client.get("/health/ready").json())
+        return bool(body["status"] == "ready")
+
+    wait_until(is_ready)
     relevance: dict[str, Any] = body["relevance"]
     return relevance
 

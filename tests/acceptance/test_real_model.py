@@ -162,7 +162,7 @@ async def test_a_reader_who_leaves_frees_the_slot_of_the_model(postgres: Embedde
     body = {"query": QUESTIONS[0], "similarityThreshold": 0.1}
     headers = {"Accept": "application/x-ndjson"}
     with serve_small_model() as model, cloned_database(postgres) as server:
-        async with open_asked(server, model, judge="none", chat_tools="off") as asked:
+        async with open_asked(server, model, judge="none", chat_tools="off", max_tokens=2_000) as asked:
             path = "/api/v1/query/answer/stream"
             async with asked.client.stream("POST", path, json=body, headers=headers) as reply:
                 async for line in reply.aiter_lines():
@@ -171,7 +171,7 @@ async def test_a_reader_who_leaves_frees_the_slot_of_the_model(postgres: Embedde
                         break
             left = time.monotonic()
             while model.busy_slots():
-                assert time.monotonic() - left < 1.0
+                assert time.monotonic() - left < 10  # the whole would take a minute
                 await asyncio.sleep(0.02)
 
 

@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
-from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, manage, press, row
-from tests.integration.web.browser import browser
+from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, manage, opened, press, row
+from tests.integration.web.browser import browser, expect
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service, sign_in
 
@@ -33,7 +33,7 @@ def test_page_asks_for_a_key_tries_it_and_forgets_it(enter: SignIn, real_service
         one.page.press("#credential", "Enter")
         one.page.wait_for_selector(f"#sign-in-messages >> text={words}")
     sign_in(one, f"Bearer {ana.key}")
-    assert one.page.locator("#user-name").inner_text() == "ana"
+    expect(one.page.locator("#user-name")).to_have_text("ana", use_inner_text=True)
     kept = one.page.evaluate("[Object.values(sessionStorage), Object.values(localStorage), document.cookie]")
     assert (ana.key in kept[0], kept[1], kept[2]) == (True, [], "")
     one.page.reload()
@@ -42,7 +42,7 @@ def test_page_asks_for_a_key_tries_it_and_forgets_it(enter: SignIn, real_service
     one.page.click("#sign-out")
     one.page.wait_for_selector("#sign-in[open]")
     assert one.page.evaluate("Object.values(sessionStorage).join('')") == ""
-    assert one.page.input_value("#question") == ""
+    expect(one.page.locator("#question")).to_have_value("")
 
 
 def test_sign_in_that_ends_midway_loses_nothing_and_shows_nothing_to_the_next_user(
@@ -64,17 +64,17 @@ def test_sign_in_that_ends_midway_loses_nothing_and_shows_nothing_to_the_next_us
     one.page.wait_for_selector("#sign-in-messages >> text=Your session has ended")
     one.page.press("#credential", "Enter")
     one.page.wait_for_selector("#sign-in-messages >> text=Enter a key")
-    assert "Your session has ended" in one.page.locator("#sign-in-messages").inner_text()
+    expect(one.page.locator("#sign-in-messages")).to_contain_text("Your session has ended", use_inner_text=True)
     sign_in(one, another)
-    assert one.page.input_value("#question") == "And at Christmas?"
-    assert one.page.locator(".turn").count() == 2
+    expect(one.page.locator("#question")).to_have_value("And at Christmas?")
+    expect(one.page.locator(".turn")).to_have_count(2)
     one.page.evaluate("sessionStorage.rag_credential = 'rag_gone'")
     one.page.reload()
     one.page.wait_for_selector("#sign-in[open]")
     one.page.fill("#credential", next_user.key)
     one.page.press("#credential", "Enter")
     one.page.wait_for_selector("#user-name:has-text('next')")
-    assert one.page.locator(".turn").count() == 0
+    expect(one.page.locator(".turn")).to_have_count(0)
     assert "25 days" not in one.page.locator("body").inner_text()
 
 
@@ -101,10 +101,12 @@ def test_reader_is_offered_no_writing(enter: SignIn, real_service: RealService) 
     one = enter(real_service.add_person("reader", scopes=("read",)))
     one.page.click("nav a[data-to=documents]")
     one.page.wait_for_selector("#corpus-note:not([hidden])")
-    assert one.page.locator("#drop-zone").is_hidden()
+    expect(one.page.locator("#drop-zone")).to_be_hidden()
     manage(one, "corpora")
-    assert one.page.locator("#manage-list button:visible").count() == 0
-    assert one.page.locator("#manage-lists a").all_inner_texts() == ["Corpora", "Sources", "Agents", "API keys"]
+    expect(one.page.locator("#manage-list button:visible")).to_have_count(0)
+    expect(one.page.locator("#manage-lists a")).to_have_text(
+        ["Corpora", "Sources", "Agents", "API keys"], use_inner_text=True
+    )
 
 
 def test_a_source_tells_how_it_went(enter: SignIn, real_service: RealService) -> None:
@@ -113,7 +115,7 @@ def test_a_source_tells_how_it_went(enter: SignIn, real_service: RealService) ->
     one.page.click("text=New source")
     fill(one, Address="http://127.0.0.1:9/")
     one.page.wait_for_selector("#manage-list .row >> text=failed")  # the list looks again by itself
-    assert "127.0.0.1 is not on the public internet" in row(one, "127.0.0.1").inner_text()
+    expect(row(one, "127.0.0.1")).to_contain_text("127.0.0.1 is not on the public internet", use_inner_text=True)
     press(one, "127.0.0.1", "Delete")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("text=There are no sources yet.")
@@ -127,10 +129,12 @@ def test_agent_answers_from_its_corpora_follows_up_and_says_when_it_does_not(
 ) -> None:
     boss, ivy = real_service.admin, real_service.add_person("ivy")
     one = enter(boss)
-    assert one.page.locator("#agent-choice").is_hidden(), "there is no agent yet"
+    expect(one.page.locator("#agent-choice"), "there is no agent yet").to_be_hidden()
     manage(one, "corpora")
     one.page.click("text=New corpus")
-    assert one.page.get_by_label("Index definition").locator("option").first.inner_text() == "general"
+    expect(one.page.get_by_label("Index definition").locator("option").first).to_have_text(
+        "general", use_inner_text=True
+    )
     fill(one, Name="handbook")
     one.page.wait_for_selector("#manage-list .row >> text=handbook")
     manage(one, "agents")
@@ -139,7 +143,9 @@ def test_agent_answers_from_its_corpora_follows_up_and_says_when_it_does_not(
     fill(one, Name="Helper", Description="Knows the handbook")
     row(one, "Helper").wait_for()
     documents(one)
-    assert one.page.locator("#corpus option:checked").inner_text() == "handbook · global", "it has just been made"
+    expect(one.page.locator("#corpus option:checked"), "it has just been made").to_have_text(
+        "handbook · global", use_inner_text=True
+    )
     one.page.set_input_files("#files", [upload_of("leave.md", NOTE + "\nTrainees receive 30 days of vacation.\n")])
     one.page.wait_for_selector(".upload[data-state=done]")
 
@@ -147,27 +153,28 @@ def test_agent_answers_from_its_corpora_follows_up_and_says_when_it_does_not(
     two.page.wait_for_selector("#agent-choice:not([hidden])")
     two.page.select_option("#agent", label="Helper")
     assert "25 days" in ask(two, "How many days of vacation do employees receive?")
-    assert "Asked Helper" in two.page.locator(".turn").last.inner_text()
+    expect(two.page.locator(".turn").last).to_contain_text("Asked Helper", use_inner_text=True)
     ask(two, "And trainees?")
     asked = "How many days of vacation do employees receive?"
-    assert f"Searched for: {asked} And trainees?" in two.page.locator(".turn").last.inner_text()
+    expect(two.page.locator(".turn").last).to_contain_text(f"Searched for: {asked} And trainees?", use_inner_text=True)
     ask(two, "¿Cuál es el mejor restaurante de Kioto?")
     last = two.page.locator(".turn").last
-    assert "Not from your documents" in last.locator(".decision").inner_text()
+    expect(last.locator(".decision")).to_contain_text("Not from your documents", use_inner_text=True)
     conversations = two.client.get("/api/v1/conversations").json()
     assert conversations["total"] == 1, "follow-ups belong to one conversation"
     two.page.reload()
     two.page.wait_for_selector(".turn:nth-child(3) .asked-agent")
     two.page.wait_for_selector("#agent-choice:not([hidden])")
-    assert two.page.locator("#agent option:checked").inner_text() == "Helper"
-    assert two.page.locator("#agent-switch").is_hidden()
+    opened(two, "ask")
+    expect(two.page.locator("#agent option:checked")).to_have_text("Helper", use_inner_text=True)
+    expect(two.page.locator("#agent-switch")).to_be_hidden()
     two.page.select_option("#agent", label="No agent")
-    assert "starts a new conversation" in two.page.locator("#agent-switch").inner_text()
+    expect(two.page.locator("#agent-switch")).to_contain_text("starts a new conversation", use_inner_text=True)
     two.page.select_option("#agent", label="Helper")
-    assert two.page.locator("#agent-switch").is_hidden()
+    expect(two.page.locator("#agent-switch")).to_be_hidden()
     two.page.click("#new-conversation")
-    assert two.page.locator(".turn").count() == 0
-    assert two.page.locator("#welcome").is_visible()
+    expect(two.page.locator(".turn")).to_have_count(0)
+    expect(two.page.locator("#welcome")).to_be_visible()
     ask(two, "How many days of vacation do employees receive?")
     assert two.client.get("/api/v1/conversations").json()["total"] == 2
 
@@ -180,8 +187,8 @@ def test_what_is_offered_to_be_asked_next_is_answered(enter: SignIn, real_servic
     one.page.get_by_role("button", name="What does benefits.md say about “Vacation pay”?").click()
     one.page.wait_for_selector(".turn:nth-child(2) .why")
     last = one.page.locator(".turn").last
-    assert "400 euros" in last.locator(".answer-text").inner_text()
-    assert "Quoted from the documents" in last.locator(".decision").inner_text()
+    expect(last.locator(".answer-text")).to_contain_text("400 euros", use_inner_text=True)
+    expect(last.locator(".decision")).to_contain_text("Quoted from the documents", use_inner_text=True)
 
 
 # -- feedback
@@ -204,7 +211,9 @@ def test_feedback_is_given_changed_taken_back_reviewed_and_exported(enter: SignI
 
     two = enter(real_service.admin)
     manage(two, "feedback")
-    assert "Part-time staff is <b>missing</b>." in row(two, "How many days of vacation").inner_text()
+    expect(row(two, "How many days of vacation")).to_contain_text(
+        "Part-time staff is <b>missing</b>.", use_inner_text=True
+    )
     with two.page.expect_download() as saved:
         two.page.get_by_role("button", name="Export").click()
     assert "Part-time staff" in saved.value.path().read_text()
@@ -226,7 +235,7 @@ def test_feedback_is_given_changed_taken_back_reviewed_and_exported(enter: SignI
     assert (given["citation"], given["thumbs"], "25 days" in given["quote"]) == (0, "down", True)
     manage(two, "corpora")
     manage(two, "feedback")
-    assert "On the citation “" in row(two, "It is about trainees.").inner_text()
+    expect(row(two, "It is about trainees.")).to_contain_text("On the citation “", use_inner_text=True)
     assert two.client.get("/api/v1/feedback/export?format=eval").text == "", "no question of an eval set"
     one.page.reload()
     one.page.wait_for_selector(".turn .badge")
@@ -253,6 +262,7 @@ def test_administrator_makes_a_user_and_a_key_that_works_until_it_is_revoked(
     fill(one, Name="kim's laptop")
     secret = one.page.input_value(".secret")
     one.page.click(".dialog >> text=Done")
+    expect(one.page.locator(".dialog")).to_have_count(0)
     assert secret not in one.page.content()
     with real_service.client() as client:
         headers = {"Authorization": f"Bearer {secret}"}
@@ -266,7 +276,7 @@ def test_administrator_makes_a_user_and_a_key_that_works_until_it_is_revoked(
     press(one, "kim", "Delete")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("#status >> text=kim has been deleted", state="attached")
-    assert row(one, "kim").count() == 0
+    expect(row(one, "kim")).to_have_count(0)
 
 
 def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
@@ -280,8 +290,8 @@ def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
     one.page.wait_for_selector(".dialog .fault:not([hidden])")
     field = one.page.locator(".dialog").get_by_label("Name", exact=True)
     assert (field.get_attribute("aria-invalid"), field.input_value()) == ("true", "notes")
-    assert field.evaluate("field => field === document.activeElement")
-    assert "already exists" in one.page.locator(".dialog .fault:visible").inner_text()
+    expect(field).to_be_focused()
+    expect(one.page.locator(".dialog .fault:visible")).to_contain_text("already exists", use_inner_text=True)
     fill(one, Name="other notes")
     one.page.wait_for_selector("#manage-list .row >> text=other notes")
     press(one, "other notes", "Deactivate")
@@ -292,11 +302,11 @@ def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
     one.page.wait_for_selector("#manage-list .row >> text=renamed")
     press(one, "renamed", "Delete")
     one.page.keyboard.press("Escape")
-    assert row(one, "renamed").count() == 1
+    expect(row(one, "renamed")).to_have_count(1)
     press(one, "renamed", "Delete")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("#status >> text=renamed has been deleted", state="attached")
-    assert row(one, "renamed").count() == 0
+    expect(row(one, "renamed")).to_have_count(0)
 
 
 @pytest.mark.slow
@@ -316,4 +326,4 @@ def test_what_another_administrator_has_deleted_is_told_and_leaves_the_list(
         one.page.wait_for_selector(".dialog .notice-error >> text=cannot be found")
         one.page.keyboard.press("Escape")
         row(one, name).wait_for(state="detached")
-        assert one.page.locator(".dialog").count() == 0
+        expect(one.page.locator(".dialog")).to_have_count(0)

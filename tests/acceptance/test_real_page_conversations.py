@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.acceptance.page_actions import NOTE, add, ask, best_of_several, documents, fill, press, row
-from tests.integration.web.browser import PHONE, WIDE, Visit, browser, find_axe, serious_findings
+from tests.acceptance.page_actions import NOTE, add, ask, best_of_several, documents, fill, opened, press, row
+from tests.integration.web.browser import PHONE, WIDE, Visit, browser, expect, find_axe, serious_findings
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import Person, RealService, SignIn, enter, real_service, sign_in
 
@@ -36,7 +36,7 @@ SCROLLS = "document.documentElement.scrollWidth - document.documentElement.clien
 
 def history(one: Visit) -> None:
     one.page.click("nav a[data-to=conversations]")
-    one.page.wait_for_selector("#conversations-list .listing[aria-busy=false]")
+    opened(one, "conversations")
 
 
 def questions(one: Visit) -> list[str]:
@@ -77,7 +77,7 @@ def test_address_names_the_conversation_and_reload_back_and_another_tab_show_it(
     two.page.wait_for_selector(".turn:nth-child(2) .why")
     assert questions(two) == [VACATION, "And on Sundays?"]
     two.page.locator(".turn").first.locator(".badge").first.click()
-    assert "25 days" in two.page.locator("#panel mark").first.inner_text()
+    expect(two.page.locator("#panel mark").first).to_contain_text("25 days", use_inner_text=True)
     two.page.keyboard.press("Escape")
     ask(two, "And in the second tab?")
 
@@ -123,7 +123,7 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
     one.client.delete(f"/api/v1/conversations/{renamed}").raise_for_status()
     press(one, "to be renamed", "Rename")
     fill(one, Title="too late")
-    assert "cannot be found" in one.page.locator(".dialog .notice-error").inner_text()
+    expect(one.page.locator(".dialog .notice-error")).to_contain_text("cannot be found", use_inner_text=True)
     assert one.page.locator(".dialog").get_by_label("Title").input_value() == "too late"
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector("#conversations-list >> text=You have no conversations yet")
@@ -137,7 +137,7 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
     one.page.fill("#question", VACATION)
     one.page.press("#question", "Enter")
     one.page.wait_for_selector(".notice-error >> text=have been deleted")
-    assert one.page.locator("#scope").inner_text() == "All documents"
+    expect(one.page.locator("#scope")).to_have_text("All documents", use_inner_text=True)
     one.page.get_by_role("button", name="Ask again").click()
     one.page.wait_for_selector(".turn .why")
     with one.page.expect_response(lambda reply: "/api/v1/corpora?" in reply.url):  # it knows the corpus
@@ -171,7 +171,7 @@ def test_two_tabs_change_the_same_conversation(enter: SignIn, real_service: Real
     for tab in (one, two):
         tab.page.click(".dialog button[type=submit]")
         row(tab, "deleted twice").wait_for(state="detached")
-        assert tab.page.locator(".dialog, #conversations-messages .notice").count() == 0
+        expect(tab.page.locator(".dialog, #conversations-messages .notice")).to_have_count(0)
     row(one, "of the second tab").wait_for()  # who came last; the first tab's list was fetched anew
     press(one, "pinned too late", "Delete")
     one.page.click(".dialog button[type=submit]")
@@ -179,7 +179,7 @@ def test_two_tabs_change_the_same_conversation(enter: SignIn, real_service: Real
     press(two, "pinned too late", "Pin to the top")
     two.page.wait_for_selector("#conversations-messages .notice-error >> text=cannot be found")
     row(two, "pinned too late").wait_for(state="detached")
-    assert two.page.locator("#conversations-list .row").count() == 1
+    expect(two.page.locator("#conversations-list .row")).to_have_count(1)
 
 
 def test_a_dialog_closes_with_the_part_that_it_belongs_to(enter: SignIn, real_service: RealService) -> None:
@@ -191,7 +191,7 @@ def test_a_dialog_closes_with_the_part_that_it_belongs_to(enter: SignIn, real_se
     one.page.wait_for_selector(".dialog[open]")
     one.page.go_back()
     one.page.locator(".dialog").wait_for(state="detached")
-    assert one.page.locator("#question").is_visible()
+    expect(one.page.locator("#question")).to_be_visible()
     assert one.client.get("/api/v1/conversations").json()["items"][0]["title"] == "open"
 
 
@@ -203,11 +203,11 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
     kept = address(one)
     keep(real_service, cy, "Travel costs")
     history(one)
-    assert one.page.locator("#conversations-list .row").count() == 2
+    expect(one.page.locator("#conversations-list .row")).to_have_count(2)
     one.page.fill("#conversations-search", "25 days")
     row(one, "Travel costs").wait_for(state="detached")
-    assert row(one, VACATION).count() == 1, "found by its answer"
-    assert row(one, VACATION).locator(".row-excerpt mark").inner_text() == "25 days"
+    expect(row(one, VACATION), "found by its answer").to_have_count(1)
+    expect(row(one, VACATION).locator(".row-excerpt mark")).to_have_text("25 days", use_inner_text=True)
     one.page.fill("#conversations-search", "<nothing>")
     one.page.wait_for_selector("text=No conversation contains these words.")
     one.page.fill("#conversations-search", "")
@@ -215,7 +215,7 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
     fill(one, Title="Holidays")
     row(one, "Holidays").wait_for()
     first = one.page.locator("#conversations-list .row").first
-    assert "Travel costs" in first.inner_text()
+    expect(first).to_contain_text("Travel costs", use_inner_text=True)
     press(one, "Holidays", "Pin to the top")
     one.page.wait_for_selector("#conversations-list .row:first-child:has-text('Holidays') >> text=pinned")
     exports = {}
@@ -243,12 +243,14 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
     one.page.click(".dialog button[type=submit]")
     row(one, "Holidays").wait_for(state="detached")
     one.page.click("nav a[data-to=ask]")
-    assert one.page.locator(".turn").count() == 0
+    expect(one.page.locator(".turn")).to_have_count(0)
 
     two = enter(stranger, at=kept)
     two.page.wait_for_selector("section.ask .view-messages .notice-error")
     history(two)
-    assert "You have no conversations yet" in two.page.locator("#conversations-list").inner_text()
+    expect(two.page.locator("#conversations-list")).to_contain_text(
+        "You have no conversations yet", use_inner_text=True
+    )
 
 
 def test_edited_question_and_answer_asked_again_take_the_place_of_what_was_there(
@@ -265,14 +267,14 @@ def test_edited_question_and_answer_asked_again_take_the_place_of_what_was_there
         return [message["content"] for message in messages if message["role"] == "user"]
 
     one.page.press("#question", "ArrowUp")
-    assert one.page.input_value("#question") == "third"
+    expect(one.page.locator("#question")).to_have_value("third")
     one.page.fill("#question", "")
     second = one.page.locator(".turn").nth(1)
     second.get_by_role("button", name="Edit question").click()
     one.page.wait_for_selector(".editing textarea:focus")
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector(".editing", state="detached")
-    assert second.get_by_role("button", name="Edit question").evaluate("one => one === document.activeElement")
+    expect(second.get_by_role("button", name="Edit question")).to_be_focused()
     one.page.keyboard.press("Enter")
     one.page.fill(".editing textarea", "second in other words")
     one.page.keyboard.press("Enter")
@@ -305,18 +307,25 @@ def test_two_thousand_messages_open_at_their_end_as_soon_as_sixty_and_show_the_e
     one = enter(eve)
     times: dict[int, list[float]] = {30: [], 1000: []}
     conversations = {count: keep(real_service, eve, f"of {count}", exchanges=count) for count in times}
-    for count in (30, 1000) * 3:
-        one.page.goto("about:blank")
-        one.page.goto(f"/#ask/{conversations[count]}", wait_until="commit")
-        one.page.wait_for_selector(f".turn >> text=question {count}")
-        times[count].append(one.page.evaluate("performance.now()"))
-        one.page.evaluate("sessionStorage.removeItem('rag_turns'); sessionStorage.removeItem('rag_conversation')")
-    assert min(times[1000]) <= 2 * min(times[30]), times
+
+    def more_than_sixty_take() -> float:
+        """How many times as long, by the best of both so far."""
+        for count in times:
+            one.page.goto("about:blank")
+            one.page.goto(f"/#ask/{conversations[count]}", wait_until="commit")
+            one.page.wait_for_selector(f".turn >> text=question {count}")
+            times[count].append(one.page.evaluate("performance.now()"))
+            one.page.evaluate("sessionStorage.removeItem('rag_turns'); sessionStorage.removeItem('rag_conversation')")
+        return min(times[1000]) / min(times[30])
+
+    more_than_sixty_take()  # the first time, everything is fetched
+    times[30].clear()
+    assert best_of_several(more_than_sixty_take, 2) <= 2, times
     assert questions(one) == [f"question {n}" for n in range(971, 1001)]
     one.page.click("#earlier")
     one.page.wait_for_selector(".turn >> text=question 941")
     assert questions(one) == [f"question {n}" for n in range(941, 1001)]
-    assert "answer 1000" in one.page.locator(".turn").last.inner_text()
+    expect(one.page.locator(".turn").last).to_contain_text("answer 1000", use_inner_text=True)
     one.page.reload()
     one.page.wait_for_selector("#earlier:not([hidden])")
     assert questions(one)[-1] == "question 1000"
@@ -325,7 +334,8 @@ def test_two_thousand_messages_open_at_their_end_as_soon_as_sixty_and_show_the_e
         one.page.click("#earlier")
         one.page.locator(".turn").nth(shown + 29 if shown < 990 else 999).wait_for()
     assert questions(one) == [f"question {n}" for n in range(1, 1001)]
-    assert one.page.evaluate(SCROLLED) <= 200, "milliseconds for one step of scrolling"
+    step = best_of_several(lambda: float(one.page.evaluate(SCROLLED)), 200)
+    assert step <= 200, "milliseconds for one step of scrolling"
     history(one)
     press(one, "of 1000", "Export")
     one.page.select_option(".dialog select", "json")
@@ -383,7 +393,7 @@ def test_hostile_titles_neither_run_nor_widen_the_page(
         keep(real_service, fox, f"{HOSTILE} {number}"[:200])
     one = enter(fox, size=size, color_scheme=scheme, bypass_csp=True)
     history(one)
-    assert row(one, "<script>").count() == 50
+    expect(row(one, "<script>")).to_have_count(50)
     title = row(one, "<script>").first.locator("bdi")
     assert title.evaluate("one => getComputedStyle(one).unicodeBidi") == "isolate"
     assert one.page.evaluate(SCROLLS) <= 0

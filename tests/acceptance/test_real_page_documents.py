@@ -12,8 +12,17 @@ import pytest
 from fpdf import FPDF
 from PIL import Image
 
-from tests.acceptance.page_actions import MARKED, NOTE, add, ask, best_of_several, documents, press, row
-from tests.integration.web.browser import PHONE, WIDE, browser, find_axe, serious_findings
+from tests.acceptance.page_actions import MARKED, NOTE, add, ask, best_of_several, documents, is_in_sight, press, row
+from tests.integration.web.browser import (
+    PHONE,
+    WAIT_SECONDS,
+    WIDE,
+    browser,
+    comes_true,
+    expect,
+    find_axe,
+    serious_findings,
+)
 from tests.integration.web.papers import HOSTILE, MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.serving import wait_until
@@ -48,13 +57,12 @@ def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealServi
         for number in range(badges.count()):
             badges.nth(number).click()
             one.page.wait_for_selector(MARKED)
-            box = one.page.locator(MARKED).first.bounding_box()
-            assert box and 0 <= box["y"] <= size[1] - box["height"]
+            assert comes_true(one.page, lambda: is_in_sight(one.page, MARKED))
             if number == 0:
                 shown = " ".join(one.page.locator(MARKED).all_inner_texts())
                 assert words in shown
                 view = "canvas" if ".pdf" in place else ".grid .is-cited"
-                assert one.page.locator(f"#panel {view}").count() == 1, "the original, not its text"
+                expect(one.page.locator(f"#panel {view}"), "the original, not its text").to_have_count(1)
             one.page.keyboard.press("Escape")
             one.page.wait_for_selector("#panel", state="hidden")
 
@@ -73,11 +81,11 @@ def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealServi
     press(one, "stocks.xlsx", "Delete")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("#status >> text=stocks.xlsx has been deleted", state="attached")
-    assert one.page.locator("#documents-list .row").count() == 1
+    expect(one.page.locator("#documents-list .row")).to_have_count(1)
     refusal = ask(one, "Quel est le stock de Gasket kit ?")
     assert "75" not in refusal
-    assert one.page.locator(".turn").last.locator(".decision-out_of_scope").count() == 1
-    assert one.page.locator(".turn").last.locator(".badge").count() == 0
+    expect(one.page.locator(".turn").last.locator(".decision-out_of_scope")).to_have_count(1)
+    expect(one.page.locator(".turn").last.locator(".badge")).to_have_count(0)
 
 
 @pytest.mark.parametrize("size", [WIDE, pytest.param(PHONE, marks=pytest.mark.slow)], ids=["wide", "phone"])
@@ -89,7 +97,7 @@ def test_a_document_opens_from_its_name_is_searched_and_leads_back(
     name = row(one, "report.pdf").get_by_role("button", name="report.pdf", exact=True)
     name.click()
     one.page.wait_for_selector("#panel .pdf-where:has-text('Page 1 of 3')")
-    assert one.page.get_by_text("could not be marked").is_hidden(), "nothing is quoted"
+    expect(one.page.get_by_text("could not be marked"), "nothing is quoted").to_be_hidden()
     one.page.fill(".document-search input", "service rate of the Lille plant")
     one.page.press(".document-search input", "Enter")
     one.page.locator(".found button").first.click()
@@ -101,13 +109,13 @@ def test_a_document_opens_from_its_name_is_searched_and_leads_back(
     one.page.set_input_files("#files", [upload_of("note.txt", b"The gate opens at six.")])
     row(one, "note.txt").wait_for(state="attached")  # the list has been fetched anew
     one.page.keyboard.press("Escape")
-    assert name.evaluate("name => name === document.activeElement")
+    expect(name).to_be_focused()
 
     ask(one, "What is the total stock?")
     one.page.locator(".turn").last.locator(".badge").first.click()
     one.page.wait_for_selector("#panel .grid tfoot")
     assert one.page.locator("#panel .grid mark").all_inner_texts() == ["120", "36", "75"], "what was added, and no more"
-    assert one.page.locator("#panel .grid tfoot strong").inner_text() == "231"
+    expect(one.page.locator("#panel .grid tfoot strong")).to_have_text("231", use_inner_text=True)
 
 
 def picture(text: str, format: str) -> bytes:
@@ -128,7 +136,7 @@ def test_quotes_of_scans_are_marked_in_the_picture(enter: SignIn, real_service: 
         ask(one, question)
         one.page.locator(".turn").last.locator(".badge").first.click()
         one.page.wait_for_selector("#panel canvas")
-        assert one.page.locator("#panel .pdf-mark").inner_text() == quote
+        expect(one.page.locator("#panel .pdf-mark")).to_have_text(quote, use_inner_text=True)
         page, mark = (one.page.locator(f"#panel {name}").bounding_box() for name in ("canvas", ".pdf-mark"))
         assert page and mark
         left, top = (mark["x"] - page["x"]) / page["width"], (mark["y"] - page["y"]) / page["height"]
@@ -173,15 +181,15 @@ def test_a_document_opens_in_the_parts_that_its_readers_know(enter: SignIn, real
 
     first, second = opened("deck.pptx")
     assert "Orders" in first and "Cranes" in second and "44 tons" in second
-    assert "inspected" in parts.nth(1).locator("aside").inner_text(), "notes stand apart"
+    expect(parts.nth(1).locator("aside"), "notes stand apart").to_contain_text("inspected", use_inner_text=True)
     opened("thread.eml")
-    assert parts.first.locator("dt").all_inner_texts() == ["From", "To", "Subject"]
-    assert parts.first.locator("dd").last.inner_text() == "Pallets for Porto"
-    assert parts.nth(1).get_by_text("Ana, 3 May 2026").is_visible()
-    assert parts.nth(1).get_by_text("When do the pallets come?").is_hidden(), "what was said before is folded"
+    expect(parts.first.locator("dt")).to_have_text(["From", "To", "Subject"], use_inner_text=True)
+    expect(parts.first.locator("dd").last).to_have_text("Pallets for Porto", use_inner_text=True)
+    expect(parts.nth(1).get_by_text("Ana, 3 May 2026")).to_be_visible()
+    expect(parts.nth(1).get_by_text("When do the pallets come?"), "what was said before is folded").to_be_hidden()
     opened("stocks.xlsx")
-    assert "Stocks" in parts.first.locator("h3").inner_text()
-    assert parts.first.locator(".grid td", has_text="Gasket kit").count() == 1
+    expect(parts.first.locator("h3")).to_contain_text("Stocks", use_inner_text=True)
+    expect(parts.first.locator(".grid td", has_text="Gasket kit")).to_have_count(1)
 
     ask(one, "How much does the crane lift?")
     one.page.locator(".turn .badge").last.click()
@@ -207,7 +215,7 @@ def test_large_pdf_comes_part_by_part_and_a_page_that_does_not_come_is_told(
     one.page.locator(".badge").first.click()
     one.page.wait_for_selector("#panel canvas")
     assert "red valve" in " ".join(one.page.locator(MARKED).all_inner_texts())
-    assert len(parts) > 1 and set(parts) == {206}
+    assert comes_true(one.page, lambda: len(parts) > 1) and set(parts) == {206}
     one.page.route("**/original", lambda route: route.abort())
     one.page.click("button[title='Next page']")
     one.page.wait_for_selector("#panel >> text=This page could not be shown.")
@@ -221,9 +229,9 @@ def test_hostile_document_stays_text(enter: SignIn, real_service: RealService) -
     assert "640" in ask(one, "How many barrels of oil does the warehouse in Metz hold?")
     one.page.locator(".badge").first.click()
     one.page.wait_for_selector(MARKED)
-    assert "640" in one.page.locator("#panel").inner_text()
+    expect(one.page.locator("#panel")).to_contain_text("640", use_inner_text=True)
     inert = ":is(.turns, #panel, #documents-list) :is(a[href^=http], a[href^=javascript], img, script, iframe)"
-    assert one.page.locator(inert).count() == 0
+    expect(one.page.locator(inert)).to_have_count(0)
     assert one.page.evaluate("window.hacked") is None
 
 
@@ -232,7 +240,9 @@ def test_original_never_runs_as_ours(real_service: RealService) -> None:
         corpus = client.post("/api/v1/corpora", json={"name": "pages"}).json()["id"]
         page = b"<html><body><h1>Note</h1><p>Ten barrels.</p><script>alert(1)</script></body></html>"
         accepted = client.post(f"/api/v1/corpora/{corpus}/documents", files={"file": ("note.html", page)}).json()
-        wait_until(lambda: client.get(f"/api/v1/uploads/{accepted['uploadId']}").json()["status"] == "indexed", 20)
+        wait_until(
+            lambda: client.get(f"/api/v1/uploads/{accepted['uploadId']}").json()["status"] == "indexed", WAIT_SECONDS
+        )
         url = f"/api/v1/documents/{accepted['documentId']}/original"
         sent = client.get(url)
     assert sent.content == page
@@ -261,11 +271,11 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     one.page.wait_for_selector("#uploads-count:text-is('1 of 3, 2 failed')")
     assert one.page.evaluate("told.some((words) => words.startsWith('1 file done, 2 failed'))")
     failed = one.page.locator("#uploads .upload[data-state=failed]")
-    assert "the end of the PDF is missing" in failed.filter(has_text="broken.pdf").inner_text()
-    assert "the limit is 1 MB" in failed.filter(has_text="large.csv").inner_text()
+    expect(failed.filter(has_text="broken.pdf")).to_contain_text("the end of the PDF is missing", use_inner_text=True)
+    expect(failed.filter(has_text="large.csv")).to_contain_text("the limit is 1 MB", use_inner_text=True)
     one.page.wait_for_selector("#documents-list .row .chip-bad")
-    assert "the end of the PDF is missing" in row(one, "broken.pdf").inner_text()
-    assert one.page.get_by_role("button", name="Try again").count() == 0, "they would be refused again"
+    expect(row(one, "broken.pdf")).to_contain_text("the end of the PDF is missing", use_inner_text=True)
+    expect(one.page.get_by_role("button", name="Try again"), "they would be refused again").to_have_count(0)
     one.page.route("**/documents", lambda route: route.abort())
     one.page.set_input_files("#files", [upload_of("later.md", f"{NOTE} Later.")])
     one.page.wait_for_selector(".upload[data-state=failed] >> text=cannot be reached")
@@ -281,8 +291,8 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     for name, reason in zip(files, reasons, strict=True):
         fault = row(french, name).locator(".row-fault")
         fault.wait_for()
-        assert reason in fault.inner_text()
-        assert fault.locator("[lang=en]").count() == 1
+        expect(fault).to_contain_text(reason, use_inner_text=True)
+        expect(fault.locator("[lang=en]")).to_have_count(1)
 
 
 def test_many_uploads_are_told_in_sum_on_every_view_and_leave_the_list_in_sight(
@@ -304,7 +314,9 @@ def test_many_uploads_are_told_in_sum_on_every_view_and_leave_the_list_in_sight(
         "#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish"), *files, upload_of("late.md", NOTE)]
     )
     one.page.wait_for_selector("#uploads-count:text-is('7 of 9, 1 failed')")
-    assert "broken.pdf" in one.page.locator("#uploads .upload").first.inner_text(), "what failed is on top"
+    expect(one.page.locator("#uploads .upload").first, "what failed is on top").to_contain_text(
+        "broken.pdf", use_inner_text=True
+    )
     assert not one.page.locator("#uploads-done .upload").first.is_visible(), "what is done is collapsed"
     list_top = one.page.locator("#documents-list .row").first.bounding_box()
     assert list_top and list_top["y"] < 1.5 * WIDE[1]
@@ -313,7 +325,7 @@ def test_many_uploads_are_told_in_sum_on_every_view_and_leave_the_list_in_sight(
     held[0].continue_()
     one.page.wait_for_selector("#uploads-progress", state="hidden")
     one.page.click("nav a[data-to=documents]")
-    assert one.page.locator("#uploads-count").inner_text() == "8 of 9, 1 failed"
+    expect(one.page.locator("#uploads-count")).to_have_text("8 of 9, 1 failed", use_inner_text=True)
 
 
 def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, real_service: RealService) -> None:
@@ -329,11 +341,11 @@ def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, rea
     one.page.wait_for_selector("#documents-list >> text=until")
     with one.page.expect_file_chooser() as chooser:
         press(one, "leave.md", "Replace with a new version")
-    chooser.value.set_files([upload_of("another name.md", NOTE.replace("25", "31"))])
-    one.page.locator("#uploads-done .upload", has_text="leave.md").nth(1).wait_for()
-    one.page.wait_for_timeout(600)
-    assert one.page.locator("#documents-list .row").count() == 1
-    assert "until" in row(one, "leave.md").inner_text(), "its lifetime goes on"
+    with one.page.expect_response(lambda reply: "/documents?" in reply.url):  # the list is fetched anew
+        chooser.value.set_files([upload_of("another name.md", NOTE.replace("25", "31"))])
+        one.page.locator("#uploads-done .upload", has_text="leave.md").nth(1).wait_for()
+    expect(one.page.locator("#documents-list .row")).to_have_count(1)
+    expect(row(one, "leave.md"), "its lifetime goes on").to_contain_text("until", use_inner_text=True)
     assert "31 days" in ask(one, "How many days of vacation do employees receive?")
 
 
@@ -349,21 +361,23 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     one.page.set_input_files("#folder", tmp_path / "sites")
     one.page.wait_for_selector(".upload[data-state=done] >> nth=1")
     one.page.wait_for_selector("#documents-list .row:has-text('1 passage') >> nth=1")
-    assert one.page.locator(".upload").count() == 2, "what cannot be read is left out"
+    expect(one.page.locator(".upload"), "what cannot be read is left out").to_have_count(2)
     one.page.fill("#documents-search", "lille/")
     one.page.wait_for_selector("#documents-list .row >> nth=1", state="detached")
     row(one, "sites/lille/leave.md").get_by_role("checkbox").check()
     one.page.click("text=Ask about these")
     assert "30 days" in ask(one, "How many days of vacation do employees receive?")
     assert "25 days" not in one.page.locator(".turn").inner_text()
-    assert "Searched in: leave.md" in one.page.locator(".turn").inner_text()
+    expect(one.page.locator(".turn")).to_contain_text("Searched in: leave.md", use_inner_text=True)
     one.page.click("#new-conversation")
-    assert one.page.locator("#scope").inner_text() == "All documents", "the choice was for that conversation"
+    expect(one.page.locator("#scope"), "the choice was for that conversation").to_have_text(
+        "All documents", use_inner_text=True
+    )
     documents(one)
     one.page.fill("#documents-search", "")
     one.page.wait_for_selector("#documents-list .row >> nth=1")
     row(one, "sites/lyon/leave.md").get_by_role("checkbox").check()
-    assert one.page.locator("#documents-selection >> text=Move").count() == 0, "there is nowhere to move to"
+    expect(one.page.locator("#documents-selection >> text=Move"), "there is nowhere to move to").to_have_count(0)
     archive = one.client.post("/api/v1/corpora", json={"name": "archive"}).raise_for_status().json()["id"]
     kept = {"text": "Another note.", "path": "sites/lille/leave.md"}
     one.client.post(f"/api/v1/corpora/{archive}/documents", json=kept).raise_for_status()
@@ -377,7 +391,7 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     one.page.wait_for_selector("text=1 document has been moved", state="attached")
     refused = one.page.locator("#documents-messages").inner_text()
     assert "Not changed: leave.md" in refused and "already has a document named 'sites/lille/leave.md'" in refused
-    assert one.page.locator("#documents-list .row").count() == 1
+    expect(one.page.locator("#documents-list .row")).to_have_count(1)
     one.page.select_option("#corpus", label="archive · personal")
     one.page.wait_for_selector("#documents-list .row >> nth=1")
     one.page.locator("#documents-list").get_by_role("checkbox").nth(2).check()
@@ -385,7 +399,7 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     one.page.click("#documents-selection >> text=Delete")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("text=2 documents have been deleted", state="attached")
-    assert one.page.locator("#documents-list .row").count() == 0
+    expect(one.page.locator("#documents-list .row")).to_have_count(0)
 
 
 @pytest.mark.slow
@@ -402,7 +416,7 @@ def test_two_tabs_change_the_same_document(enter: SignIn, real_service: RealServ
     for tab in (one, two):
         tab.page.click(".dialog button[type=submit]")
         row(tab, "twice.md").wait_for(state="detached")
-        assert tab.page.locator(".dialog, #documents-messages .notice").count() == 0
+        expect(tab.page.locator(".dialog, #documents-messages .notice")).to_have_count(0)
     listed = one.client.get(f"/api/v1/corpora/{one.client.get('/api/v1/corpora').json()['items'][0]['id']}/documents")
     ids = {document["fileName"]: document["id"] for document in listed.json()["items"]}
     for name, gone in (("download.md", "Download"), ("retention.md", "Retention")):
@@ -422,7 +436,7 @@ def test_two_tabs_change_the_same_document(enter: SignIn, real_service: RealServ
     two.page.click("#documents-selection >> text=Delete")
     two.page.click(".dialog button[type=submit]")
     two.page.wait_for_selector("text=2 documents have been deleted", state="attached")
-    assert two.page.locator("#documents-list .row").count() == 0
+    expect(two.page.locator("#documents-list .row")).to_have_count(0)
 
 
 GIVE = """([how, name, text]) => {
@@ -450,7 +464,7 @@ def test_pasted_and_dropped_files_come_with_the_question_and_are_deleted_unless_
     one.page.wait_for_selector(".turn .why")
     last = one.page.locator(".turn").last
     assert "95 metres" in last.locator(".answer-text").inner_text() and "80 metres" not in last.inner_text()
-    assert "Searched in: notes.txt" in last.inner_text()
+    expect(last).to_contain_text("Searched in: notes.txt", use_inner_text=True)
     one.page.evaluate(GIVE, ["drop", "more.txt", "The tower of Ravel is 30 metres high."])
     one.page.wait_for_selector("#scope:has-text('notes.txt, more.txt')")
     one.page.reload()
@@ -469,7 +483,7 @@ def test_pasted_and_dropped_files_come_with_the_question_and_are_deleted_unless_
     assert len(lifetimes()) == 2
     one.page.click("#new-conversation")
     one.page.wait_for_selector("#scope:has-text('All documents')")
-    assert one.page.locator(".attached-file").count() == 0
+    expect(one.page.locator(".attached-file")).to_have_count(0)
     one.page.evaluate(GIVE, ["paste", "picture.xyz", "\0"])
     one.page.wait_for_selector("#attached .upload[data-state=failed] >> text=cannot be read")
 
@@ -512,5 +526,5 @@ def test_ten_thousand_documents_are_listed_at_once(enter: SignIn, real_service: 
     one.page.click("nav a[data-to=documents]")
     one.page.click("text=Next")
     one.page.wait_for_selector("text=51–100 of 10,000")
-    assert row(one, "file-51.md").count() == 1
-    assert one.page.locator("#documents-list .row").count() == 50
+    expect(row(one, "file-51.md")).to_have_count(1)
+    expect(one.page.locator("#documents-list .row")).to_have_count(50)

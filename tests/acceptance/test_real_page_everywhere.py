@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.page_actions import NOTE, add, ask, manage, row
-from tests.integration.web.browser import PHONE, Visit, browser, find_axe, serious_findings
+from tests.integration.web.browser import PHONE, Visit, browser, expect, find_axe, serious_findings
 from tests.integration.web.papers import MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import Person, RealService, SignIn, enter, real_service, sign_in
 from tests.unit.readers.office_samples import pptx, shape
@@ -34,7 +34,6 @@ class Audit:
     def check(self, where: str) -> None:
         for scheme in ("dark", "light"):
             self.page.emulate_media(color_scheme=scheme)
-            self.page.wait_for_function("!document.getAnimations().length")
             assert serious_findings(self.page, self._axe) == [], (where, scheme)
         assert self.page.evaluate(SCROLLS) <= 0, where
 
@@ -82,7 +81,8 @@ def test_axe_finds_nothing_serious_before_the_sign_in(stranger: Audit) -> None:
 
 def test_axe_finds_nothing_serious_among_documents(audit: Audit) -> None:
     add(audit.one, upload_of("leave.md", NOTE))
-    audit.page.fill("#documents-search", "e")
+    with audit.page.expect_response(lambda reply: "q=e" in reply.url):  # asked for a moment after the last key
+        audit.page.fill("#documents-search", "e")
     audit.page.locator("#documents-list .row input").first.check()
     audit.check("documents")
     audit.page.locator("#documents-list .row button").last.click()
@@ -104,7 +104,7 @@ def test_axe_finds_nothing_serious_in_the_search_test(audit: Audit) -> None:
     audit.page.fill("#retrieval-question", VACATION)
     audit.page.press("#retrieval-question", "Enter")
     audit.page.wait_for_selector(".passages .chip-good")
-    assert "BM25" in audit.page.locator(".passages li").first.inner_text()
+    expect(audit.page.locator(".passages li").first).to_contain_text("BM25", use_inner_text=True)
     audit.page.fill("#retrieval-question", "Best restaurant in Kyoto?")
     audit.page.press("#retrieval-question", "Enter")
     audit.page.wait_for_selector(".passages .chip-warn")
@@ -118,6 +118,7 @@ def test_axe_finds_nothing_serious_around_an_answer(audit: Audit) -> None:
     page.wait_for_selector(".feedback-form")
     audit.check("feedback form")
     page.get_by_role("button", name="Modifier la question").click()
+    page.wait_for_selector(".editing textarea:focus")
     audit.check("edited question")
     page.keyboard.press("Escape")
     page.set_input_files("#attach", upload_of("note.txt", NOTE))
@@ -150,8 +151,8 @@ def test_axe_finds_nothing_serious_in_the_sources_of_an_answer(audit: Audit) -> 
 def test_axe_finds_nothing_serious_among_conversations(audit: Audit) -> None:
     ask(audit.one, VACATION)
     audit.page.click("nav a[data-to=conversations]")
-    audit.page.locator("#conversations-list .row button").first.click()
-    audit.page.wait_for_selector("#conversations-list .row .chip")
+    row(audit.one, VACATION).locator("button").first.click()
+    row(audit.one, VACATION).locator(".chip").wait_for()
     audit.check("pinned conversation")
 
 
@@ -215,7 +216,7 @@ def test_keyboard_alone_chooses_a_document_asks_about_it_and_opens_its_pages(
     press(keyboard, "#documents-list .row input", "Space")
     press(keyboard, "#documents-selection .button")
     page.wait_for_selector("#question:focus, #ask-title:focus")
-    assert page.locator("#scope").inner_text() == "report.pdf"
+    expect(page.locator("#scope")).to_have_text("report.pdf", use_inner_text=True)
     go(keyboard, "#question")
     keys.type(RATE)
     keys.press("Enter")
@@ -229,7 +230,7 @@ def test_keyboard_alone_chooses_a_document_asks_about_it_and_opens_its_pages(
     keys.press("Escape")
     page.wait_for_selector(".badge:focus")
     press(keyboard, "#scope-clear", back=True)
-    assert page.locator("#scope").inner_text() == "All documents"
+    expect(page.locator("#scope")).to_have_text("All documents", use_inner_text=True)
 
 
 def test_keyboard_alone_chooses_a_corpus_and_looks_at_the_cells_of_an_answer(
@@ -249,7 +250,7 @@ def test_keyboard_alone_chooses_a_corpus_and_looks_at_the_cells_of_an_answer(
     press(keyboard, ".turn .badge", back=True)
     page.wait_for_selector("#panel .grid")
     go(keyboard, "#panel .table-scroll")
-    assert "Gasket kit" in page.locator("#panel .grid").inner_text()
+    expect(page.locator("#panel .grid")).to_contain_text("Gasket kit", use_inner_text=True)
     keys.press("Escape")
     page.wait_for_selector(".badge:focus")
 
@@ -275,7 +276,7 @@ def test_keyboard_alone_pins_renames_and_deletes_a_conversation(
     page.wait_for_selector(".dialog button:focus >> text=Cancel")
     press(keyboard, ".dialog button[type=submit]", back=True)
     page.wait_for_selector("#conversations-title:focus")
-    assert row(keyboard, "Rates and stocks").count() == 0
+    expect(row(keyboard, "Rates and stocks")).to_have_count(0)
 
 
 def test_keyboard_alone_uploads_a_file(keyboard: Visit) -> None:
@@ -286,7 +287,7 @@ def test_keyboard_alone_uploads_a_file(keyboard: Visit) -> None:
         press(keyboard, "#files")
     chooser.value.set_files([upload_of("new.md", NOTE)])
     page.wait_for_selector(".upload[data-state=done]")
-    assert "new.md" in page.locator(".upload").inner_text()
+    expect(page.locator(".upload")).to_contain_text("new.md", use_inner_text=True)
 
 
 def test_keyboard_alone_manages_tests_the_search_and_signs_out(
@@ -308,4 +309,4 @@ def test_keyboard_alone_manages_tests_the_search_and_signs_out(
     page.wait_for_selector(".passages .chip-good")
     press(keyboard, "#sign-out", back=True)
     page.wait_for_selector("#credential:focus")
-    assert page.locator("#account").is_hidden()
+    expect(page.locator("#account")).to_be_hidden()

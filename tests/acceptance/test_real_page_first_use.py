@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.page_actions import NOTE, add, ask, documents, press, row
-from tests.integration.web.browser import PHONE, WIDE, Visit, browser
+from tests.acceptance.page_actions import NOTE, add, ask, documents, is_in_sight, press, row
+from tests.integration.web.browser import PHONE, WIDE, browser, comes_true, expect
 from tests.integration.web.papers import REPORT, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.unit.readers.samples import xlsx
@@ -30,13 +30,6 @@ SPARES = xlsx(
     ],
     sheet="Stocks",
 )
-
-
-def is_within_window(one: Visit, selector: str) -> bool:
-    box = one.page.locator(selector).first.bounding_box()
-    assert box is not None
-    width, height = one.page.evaluate("[innerWidth, innerHeight]")
-    return bool(0 <= box["x"] <= width - box["width"] and 0 <= box["y"] <= height - box["height"])
 
 
 def test_on_a_phone_an_answer_begins_in_sight(enter: SignIn, real_service: RealService) -> None:
@@ -73,10 +66,12 @@ def test_a_citation_of_a_deleted_document_says_that_it_is_deleted(enter: SignIn,
     one.page.click("nav a[data-to=ask]")
     badge = one.page.locator(".turn .badge.status-past", has_text="deleted since").first
     badge.wait_for()
-    assert one.page.locator(".turn .decision .is-verified").count() == 0, "no green tick over a source that is gone"
+    expect(one.page.locator(".turn .decision .is-verified"), "no green tick over a source that is gone").to_have_count(
+        0
+    )
     badge.click()
     one.page.wait_for_selector("#panel >> text=The document has been deleted")
-    assert "97.4" in one.page.locator("#panel .passage-text").inner_text()
+    expect(one.page.locator("#panel .passage-text")).to_contain_text("97.4", use_inner_text=True)
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
@@ -86,7 +81,7 @@ def test_the_cells_of_a_sum_are_in_sight(enter: SignIn, real_service: RealServic
     assert "231" in ask(one, "What is the total stock?")
     one.page.locator(".turn .badge").first.click()
     one.page.wait_for_selector("#panel td.is-cited")
-    assert is_within_window(one, "#panel td.is-cited mark")
+    assert comes_true(one.page, lambda: is_in_sight(one.page, "#panel td.is-cited mark"))
 
 
 def test_a_search_in_a_document_shows_the_words_it_found(enter: SignIn, real_service: RealService) -> None:
@@ -97,7 +92,7 @@ def test_a_search_in_a_document_shows_the_words_it_found(enter: SignIn, real_ser
     one.page.fill("#panel input[type=search]", "Shelf 17")
     one.page.press("#panel input[type=search]", "Enter")
     found = one.page.locator("#panel .found button").first
-    assert found.locator("mark").inner_text() == "Shelf 17"
+    expect(found.locator("mark")).to_have_text("Shelf 17", use_inner_text=True)
     found.click()
     one.page.wait_for_selector("#panel .source-view mark:has-text('Shelf 17')")
 
@@ -113,8 +108,8 @@ def test_on_a_phone_a_question_that_waits_for_its_file_says_so(enter: SignIn, re
     told = one.page.locator("#question-hint .keys", has_text="as soon as it is ready")
     told.wait_for(state="visible")
     one.page.wait_for_timeout(5000)
-    assert told.is_visible(), "for as long as it waits"
+    expect(told, "for as long as it waits").to_be_visible()
     one.page.unroute("**/api/v1/uploads/**")
     one.page.wait_for_selector(".turn .why")
-    assert "harbour.md" in one.page.locator(".turn").last.inner_text()
-    assert told.count() == 0
+    expect(one.page.locator(".turn").last).to_contain_text("harbour.md", use_inner_text=True)
+    expect(told).to_have_count(0)

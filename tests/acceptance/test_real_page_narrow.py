@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.page_actions import add, ask, manage
+from tests.acceptance.page_actions import TURNS, add, ask, documents, manage
 from tests.integration.web.browser import NARROWEST, Visit, browser
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
@@ -24,7 +23,6 @@ EVERY_WORD = """() => [
     ...[...document.querySelectorAll("[title], [aria-label]")].flatMap((one) => [one.title, one.ariaLabel]),
     ...[...document.querySelectorAll("option")].map((one) => one.textContent),
 ].join()"""
-TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # they turn the direction of what follows
 HOSTILE = f"\u2069\u202e<script>alert(1)</script><style>*{{width:999px}}</style>{'w' * 120}"
 COLUMNS = [f"column {n}" for n in range(14)]
 SHEET = ",".join(COLUMNS) + "\n" + "\n".join(",".join(f"value {n}-{m}" for m in range(14)) for n in range(3)) + "\n"
@@ -93,8 +91,7 @@ def test_documents_and_their_choice_stay_within_a_narrow_window(narrow: Narrow) 
     narrow.check("choice of the scope")
     page.keyboard.press("Escape")
     page.click("#scope-clear")
-    page.click("nav a[data-to=documents]")
-    page.wait_for_selector("#documents-list .listing[aria-busy=false]")
+    documents(narrow.one)
     page.locator("#documents-list .row button").last.click()
     narrow.check("delete")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents
-from tests.integration.web.browser import PHONE, browser
+from tests.integration.web.browser import PHONE, browser, expect
 from tests.integration.web.papers import REPORT, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.unit.readers.office_samples import pptx, shape
@@ -25,7 +25,7 @@ def test_a_repaired_file_ends_the_failure_of_its_earlier_upload(enter: SignIn, r
     one.page.wait_for_selector("#uploads-count:text-is('0 of 3, 3 failed')")
     one.page.set_input_files("#files", [upload_of("first.pdf", REPORT), upload_of("large.csv", b"a;b\n1;2\n")])
     one.page.wait_for_selector("#uploads-count:text-is('2 of 3, 1 failed')")
-    assert "second.pdf" in one.page.locator(FAILED).inner_text()
+    expect(one.page.locator(FAILED)).to_contain_text("second.pdf", use_inner_text=True)
 
 
 def test_a_pointer_at_rest_opens_no_tooltip_over_what_moves_below_it(enter: SignIn, real_service: RealService) -> None:
@@ -45,7 +45,7 @@ def test_a_pointer_at_rest_opens_no_tooltip_over_what_moves_below_it(enter: Sign
     is_below = "([x, y]) => document.elementFromPoint(x, y)?.closest('.badge') !== null"
     one.page.wait_for_function(is_below, arg=[box["x"] + 20, box["y"] + box["height"] / 2])
     one.page.wait_for_timeout(AT_REST)
-    assert one.page.locator("#tooltip").is_hidden()
+    expect(one.page.locator("#tooltip")).to_be_hidden()
     badge.hover()
     one.page.wait_for_selector("#tooltip:visible")
 
@@ -75,7 +75,9 @@ def test_places_in_parts_of_a_document_are_in_the_words_of_the_page(enter: SignI
     ask(one, "¿Qué academia imparte el curso de inglés?")
     one.page.locator(".turn .badge").first.click()
     one.page.wait_for_selector(MARKED)
-    assert "notas del orador, diapositiva 1" in one.page.locator("#panel .panel-head").inner_text()
+    expect(one.page.locator("#panel .panel-head")).to_contain_text(
+        "notas del orador, diapositiva 1", use_inner_text=True
+    )
 
 
 def test_on_a_phone_the_name_of_a_deleted_document_is_not_cut_off(enter: SignIn, real_service: RealService) -> None:
@@ -99,4 +101,4 @@ def test_of_corpora_of_one_name_the_chosen_one_is_told(enter: SignIn, real_servi
     one.page.click("#scope")
     one.page.get_by_label("documents · personal").check()
     one.page.click(".dialog button[type=submit]")
-    assert "personal" in one.page.locator("#scope").inner_text()
+    expect(one.page.locator("#scope")).to_contain_text("personal", use_inner_text=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, manage, press, row
-from tests.integration.web.browser import Visit, browser, find_axe, serious_findings
+from tests.integration.web.browser import Visit, browser, expect, find_axe, serious_findings
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 
@@ -27,7 +27,7 @@ def test_empty_page_says_what_to_do_for_the_role_that_reads_it(enter: SignIn, re
     assert "Add your own, or ask an administrator" in welcome(user)
     assert "Pida a un administrador" in welcome(reader)
     assert [one.page.locator("#no-documents a").count() for one in (boss, user, reader)] == [1, 1, 0]
-    assert boss.page.locator("#examples").is_hidden(), "nothing would answer them"
+    expect(boss.page.locator("#examples"), "nothing would answer them").to_be_hidden()
     boss.page.click("#no-documents a")
     boss.page.wait_for_selector("#drop-zone:not([hidden])")
     assert "ask an administrator" in ask(user, "How many days?")
@@ -42,14 +42,16 @@ def test_colleague_asks_over_what_the_administrator_shares_and_sees_nobodys_own(
     ivo.page.reload()
     ivo.page.wait_for_selector("#account:not([hidden])")
     assert "25 days" in ask(ivo, VACATION)
-    assert ivo.page.locator("#no-documents .notice").count() == 0
+    expect(ivo.page.locator("#no-documents .notice")).to_have_count(0)
     documents(ivo)
-    assert ivo.page.locator("#corpus option").all_inner_texts() == ["documents · personal", "documents · global"]
-    assert "shared with you" in ivo.page.locator("#documents-list").inner_text()
+    expect(ivo.page.locator("#corpus option")).to_have_text(
+        ["documents · personal", "documents · global"], use_inner_text=True
+    )
+    expect(ivo.page.locator("#documents-list")).to_contain_text("shared with you", use_inner_text=True)
     ivo.page.select_option("#corpus", label="documents · global")
     row(ivo, "leave.md").wait_for()
-    assert ivo.page.locator("#drop-zone").is_hidden()
-    assert row(ivo, "leave.md").locator("button[title='Delete']").count() == 0
+    expect(ivo.page.locator("#drop-zone")).to_be_hidden()
+    expect(row(ivo, "leave.md").locator("button[title='Delete']")).to_have_count(0)
 
     ivo.page.select_option("#corpus", label="documents · personal")
     ivo.page.set_input_files("#files", [upload_of("diary.md", "# Diary\n\nIvo keeps seven bees in a shoe box.\n")])
@@ -57,7 +59,7 @@ def test_colleague_asks_over_what_the_administrator_shares_and_sees_nobodys_own(
     assert "seven bees" in ask(ivo, "How many bees does Ivo keep?")
     assert "seven bees" not in ask(boss, "How many bees does Ivo keep?")
     manage(boss, "corpora")
-    assert boss.page.locator("#manage-list .row").count() == 1
+    expect(boss.page.locator("#manage-list .row")).to_have_count(1)
 
     press(boss, "documents", "Edit")
     boss.page.locator(".dialog").get_by_label("Everyone can read it").uncheck()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from tests.acceptance.page_actions import NOTE, add, ask, row
-from tests.integration.web.browser import PHONE, Visit, browser, find_axe, serious_findings
+from tests.integration.web.browser import PHONE, Visit, browser, expect, find_axe, serious_findings
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import Person, RealService, SignIn, enter, real_service
 
@@ -51,7 +51,7 @@ def test_shared_conversation_is_read_with_its_proof_by_whoever_may_read_its_corp
     limit_to_group(real_service, "staff", ada, ben)
     one = enter(ada, bypass_csp=True)
     assert "25 days" in ask(one, VACATION)
-    assert one.page.locator(".link-answer").is_hidden()
+    expect(one.page.locator(".link-answer")).to_be_hidden()
     link = share(one)
     address = link.removeprefix(real_service.url).removeprefix("/")
     assert address.startswith("#ask/")
@@ -65,14 +65,14 @@ def test_shared_conversation_is_read_with_its_proof_by_whoever_may_read_its_corp
     two.page.wait_for_selector(f"{SHARED} >> text=Shared by ada who shares")
     two.page.wait_for_selector(".turn h2:focus")
     turn = two.page.locator(".turn")
-    assert "25 days" in turn.locator(".answer-text").inner_text()
+    expect(turn.locator(".answer-text")).to_contain_text("25 days", use_inner_text=True)
     assert [
         name for name in ("Ask again", "Edit question", "Good answer") if turn.get_by_role("button", name=name).count()
     ] == []
-    assert two.page.locator("#share-conversation").is_hidden()
+    expect(two.page.locator("#share-conversation")).to_be_hidden()
     turn.locator(".badge").first.press("Enter")
-    assert "25 days" in two.page.locator("#panel mark").first.inner_text()
-    assert two.page.locator("#panel .thumbs").count() == 0
+    expect(two.page.locator("#panel mark").first).to_contain_text("25 days", use_inner_text=True)
+    expect(two.page.locator("#panel .thumbs")).to_have_count(0)
     two.page.keyboard.press("Escape")
     assert clean(two)
     two.page.reload()
@@ -82,21 +82,21 @@ def test_shared_conversation_is_read_with_its_proof_by_whoever_may_read_its_corp
     two.page.wait_for_selector("#conversations-list >> text=You have no conversations yet")
     two.page.get_by_label("Shared with me").press("Space")
     found = row(two, VACATION)
-    assert "ada who shares" in found.inner_text()
-    assert found.get_by_role("button").all_inner_texts() == [f"Export: {VACATION}"]
+    expect(found).to_contain_text("ada who shares", use_inner_text=True)
+    expect(found.get_by_role("button")).to_have_text([f"Export: {VACATION}"], use_inner_text=True)
     assert clean(two)
     found.get_by_role("link").click()
     two.page.wait_for_selector(SHARED)
     two.page.fill("#question", "And on Sundays?")
     two.page.press("#question", "Enter")
     two.page.wait_for_selector(".turn:only-child .why")
-    assert two.page.locator(SHARED).count() == 0, "a question begins a conversation of one's own"
+    expect(two.page.locator(SHARED), "a question begins a conversation of one's own").to_have_count(0)
     assert two.client.get("/api/v1/conversations").json()["total"] == 1
     assert len(one.client.get(f"/api/v1/conversations/{address.removeprefix('#ask/')}/messages").json()["items"]) == 2
 
     three = enter(eve, at=address, size=PHONE)
     three.page.wait_for_selector("section.ask .view-messages .notice-error >> text=cannot be found")
-    assert three.page.locator(".turn").count() == 0
+    expect(three.page.locator(".turn")).to_have_count(0)
 
     one.page.keyboard.press("Enter")
     one.page.wait_for_selector(".dialog .form-actions button:last-child:focus")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.page_actions import NOTE, add, documents, row
-from tests.integration.web.browser import Visit, browser
+from tests.acceptance.page_actions import NOTE, add, ask, documents, opened, row
+from tests.integration.web.browser import Visit, browser, expect
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 
@@ -42,7 +42,9 @@ def test_documents_searched_and_sorted_before_they_are_known_are_listed_as_was_w
     one.page.select_option("#documents-sort", "name")
     release(one, held, "**/corpora?*")
     row(one, "report 2.md").wait_for()
-    assert one.page.locator("#documents-list .row-title").all_inner_texts() == ["report 2.md", "report.md"]
+    expect(one.page.locator("#documents-list .row-title")).to_have_text(
+        ["report 2.md", "report.md"], use_inner_text=True
+    )
 
 
 @pytest.mark.slow
@@ -56,7 +58,7 @@ def test_a_list_to_manage_that_comes_late_does_not_replace_the_one_chosen_since(
     one.page.wait_for_selector("#manage-list-title >> text=Sources")
     release(one, held, "**/manage_corpora.js")
     one.page.evaluate("url => import(url).then(() => null)", held[0].request.url)  # it is there, and has had its turn
-    assert one.page.locator("#manage-list-title").inner_text() == "Sources"
+    expect(one.page.locator("#manage-list-title")).to_have_text("Sources", use_inner_text=True)
 
     held = hold(one, "**/corpora?*")
     one.page.click("#manage-lists a[data-list=retrieval]")
@@ -65,10 +67,40 @@ def test_a_list_to_manage_that_comes_late_does_not_replace_the_one_chosen_since(
         one.page.wait_for_timeout(20)
     one.page.click("#manage-lists a[data-list=sources]")
     one.page.wait_for_selector("#manage-list-title >> text=Sources")
-    with one.page.expect_event("requestfinished"):
+    with one.page.expect_event("requestfinished", lambda request: "/corpora?" in request.url):
         release(one, held, "**/corpora?*")
     one.page.evaluate("() => new Promise(requestAnimationFrame)")
-    assert one.page.locator("#manage-list-title").inner_text() == "Sources"
+    expect(one.page.locator("#manage-list-title")).to_have_text("Sources", use_inner_text=True)
+
+
+def test_a_question_that_is_quicker_than_the_part_for_files_waits_for_the_file(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("dan"))
+    held = hold(one, "**/attach.js")
+    one.page.set_input_files("#attach", [upload_of("leave.md", NOTE)])
+    one.page.fill("#question", "How many days of vacation do employees receive?")
+    one.page.press("#question", "Enter")
+    expect(one.page.locator("#question-hint .keys")).to_contain_text("as soon as it is ready")
+    release(one, held, "**/attach.js")
+    one.page.wait_for_selector(".turn .why")
+    expect(one.page.locator(".turn")).to_contain_text("Searched in: leave.md")
+
+
+def test_an_agent_that_is_chosen_before_the_conversation_is_there_stays_chosen(
+    enter: SignIn, real_service: RealService
+) -> None:
+    with real_service.client(real_service.admin) as client:
+        client.post("/api/v1/agents", json={"name": "Helper"}).raise_for_status()
+    one = enter(real_service.add_person("eli"))
+    ask(one, "How many days of vacation do employees receive?")
+    held = hold(one, "**/conversations/*")
+    one.page.reload()
+    one.page.wait_for_selector("#agent-choice:not([hidden])")
+    one.page.select_option("#agent", label="Helper")
+    release(one, held, "**/conversations/*")
+    opened(one, "ask")
+    expect(one.page.locator("#agent option:checked")).to_have_text("Helper")
 
 
 def test_focus_stays_on_the_choice_of_all_documents(enter: SignIn, real_service: RealService) -> None:
@@ -77,8 +109,8 @@ def test_focus_stays_on_the_choice_of_all_documents(enter: SignIn, real_service:
     documents(one)
     row(one, "leave.md").get_by_role("checkbox").check()
     one.page.locator("#documents-selection button", has_text="Select all shown").press("Enter")
-    assert one.page.locator("#documents-list input:checked").count() == 2
-    assert one.page.locator("*:focus").inner_text() == "Select all shown"
+    expect(one.page.locator("#documents-list input:checked")).to_have_count(2)
+    expect(one.page.locator("*:focus")).to_have_text("Select all shown", use_inner_text=True)
     one.page.locator("#documents-selection button", has_text="Select none").press("Enter")
     one.page.wait_for_selector("#documents-selection", state="hidden")
-    assert one.page.locator("*:focus").get_attribute("id") == "documents-title"
+    expect(one.page.locator("*:focus")).to_have_attribute("id", "documents-title")

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, fill, press, row
-from tests.integration.web.browser import PHONE, browser
+from tests.integration.web.browser import PHONE, browser, expect
 from tests.integration.web.papers import MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.unit.readers.office_samples import pptx, shape
@@ -28,6 +28,7 @@ def test_the_question_box_keeps_its_height_where_it_is_emptied_out_of_sight(
     one.page.click("nav a[data-to=documents]")
     box.evaluate("box => { box.value = ''; box.dispatchEvent(new Event('input')); }")
     one.page.click("nav a[data-to=ask]")
+    box.wait_for()
     assert box.evaluate("box => box.clientHeight") == height
     box.fill("one\ntwo\nthree")
     assert box.evaluate("box => box.clientHeight") > height, "it grows with its text"
@@ -41,7 +42,7 @@ def test_a_new_question_ends_what_was_said_of_a_conversation_that_is_gone(
     one.page.evaluate(f"location.hash = '#ask/{uuid.uuid4()}'")
     one.page.wait_for_selector(".ask .notice-error")
     ask(one, VACATION)
-    assert one.page.locator(".ask .notice-error").count() == 0
+    expect(one.page.locator(".ask .notice-error")).to_have_count(0)
 
 
 def test_a_search_in_a_document_marks_the_words_and_says_where_they_are_not(
@@ -54,7 +55,7 @@ def test_a_search_in_a_document_marks_the_words_and_says_where_they_are_not(
     field.fill("zebra")
     field.press("Enter")
     one.page.wait_for_selector("#panel >> text=0 passages found")
-    assert one.page.get_by_text("Without these words").is_visible()
+    expect(one.page.get_by_text("Without these words")).to_be_visible()
     field.fill("lílle")
     field.press("Enter")
     one.page.locator(".found mark", has_text="Lille").first.click()
@@ -103,7 +104,7 @@ def test_of_a_deleted_document_nothing_is_offered_that_is_gone(enter: SignIn, re
     one.page.click("nav a[data-to=ask]")
     one.page.locator(".turn .badge.status-past").first.click()
     one.page.wait_for_selector("#panel >> text=This is what the answer quoted")
-    assert one.page.locator("#panel .source-bar button, #panel canvas").count() == 0
+    expect(one.page.locator("#panel .source-bar button, #panel canvas")).to_have_count(0)
 
 
 @pytest.mark.slow
@@ -113,7 +114,8 @@ def test_on_a_phone_the_agent_and_the_place_of_the_search_can_be_read(enter: Sig
     one = enter(real_service.add_person("choices"), size=PHONE, locale="es-ES")
     add(one, upload_of("leave.md", NOTE))
     ask(one, VACATION)
-    one.page.wait_for_selector("#share-conversation:visible")
+    for shown in ("#share-conversation", "#agent"):
+        one.page.wait_for_selector(f"{shown}:visible")
     widths = {name: one.page.locator(name).evaluate("one => one.clientWidth") for name in ("#agent", ".scope-words")}
     assert min(widths.values()) > 90, widths
 
@@ -172,7 +174,7 @@ def test_the_header_of_a_mail_is_in_the_words_of_the_page(enter: SignIn, real_se
     add(one, upload_of("mail.eml", MAIL))
     row(one, "mail.eml").get_by_role("button", name="mail.eml", exact=True).click()
     one.page.wait_for_selector("#panel .part dt")
-    assert one.page.locator("#panel .part dt").all_inner_texts() == ["De", "Para", "Asunto"]
+    expect(one.page.locator("#panel .part dt")).to_have_text(["De", "Para", "Asunto"], use_inner_text=True)
 
 
 @pytest.mark.slow
@@ -181,10 +183,11 @@ def test_nothing_beside_a_copied_answer_moves(enter: SignIn, real_service: RealS
     add(one, upload_of("leave.md", NOTE))
     ask(one, VACATION)
     save = one.page.get_by_role("button", name="Save the answer as a file")
-    before = save.bounding_box()
+    place = "one => [one.offsetLeft, one.offsetTop]"  # in the page, which may be scrolled
+    before = save.evaluate(place)
     one.page.get_by_role("button", name="Copy answer").click()
     one.page.wait_for_selector(".answer-actions >> text=Copied")
-    assert save.bounding_box() == before
+    assert save.evaluate(place) == before
 
 
 def test_a_search_in_no_document_is_not_called_a_topic_that_documents_do_not_cover(
@@ -212,7 +215,7 @@ def test_tags_are_given_to_files_changed_later_and_chosen_for_a_question(
     one.page.click("nav a[data-to=ask]")
     one.page.click("#scope")
     one.page.wait_for_selector(".dialog")
-    assert one.page.get_by_role("group", name="Tags").count() == 0, "nothing is shown where there are none"
+    expect(one.page.get_by_role("group", name="Tags"), "nothing is shown where there are none").to_have_count(0)
     one.page.keyboard.press("Escape")
     documents(one)
     one.page.get_by_label("Tags of new files").fill("leave, 2025")
@@ -221,17 +224,17 @@ def test_tags_are_given_to_files_changed_later_and_chosen_for_a_question(
     press(one, "leave.md", "Tags")
     fill(one, Tags="leave, staff, staff")
     row(one, "leave.md").get_by_role("button", name="staff").wait_for()
-    assert row(one, "leave.md").locator(".chip").all_inner_texts() == ["leave", "staff"]
+    expect(row(one, "leave.md").locator(".chip")).to_have_text(["leave", "staff"], use_inner_text=True)
     one.page.click("nav a[data-to=ask]")
     one.page.click("#scope")
     tags = one.page.get_by_role("group", name="Tags")
     tags.wait_for()
-    assert tags.locator("label").all_inner_texts() == ["leave · 1", "staff · 1"]
+    expect(tags.locator("label")).to_have_text(["leave · 1", "staff · 1"], use_inner_text=True)
     tags.get_by_label("staff").check()
     one.page.click(".dialog button[type=submit]")
-    assert one.page.locator("#scope").inner_text() == "#staff"
+    expect(one.page.locator("#scope")).to_have_text("#staff", use_inner_text=True)
     assert "25" in ask(one, VACATION)
-    assert one.page.get_by_text("Searched in: #staff").is_visible()
+    expect(one.page.get_by_text("Searched in: #staff")).to_be_visible()
 
 
 @pytest.mark.slow

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -12,7 +14,7 @@ import pytest
 from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance.page_actions import ask, documents, fill, manage, press, row
 from tests.doubles.openid import OpenIdProvider, running_provider
-from tests.integration.web.browser import Visit, browser, find_axe, serious_findings, watch_page
+from tests.integration.web.browser import Visit, browser, expect, find_axe, serious_findings, watch_page
 from tests.integration.web.real import RealService, running_service
 
 if TYPE_CHECKING:
@@ -61,11 +63,14 @@ def visits(browser: Browser) -> Iterator[Callable[[RealService, str], Visit]]:
         assert one.errors == []
 
 
-def service_with(postgres: EmbeddedServer, **changes: Any) -> Any:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    return running_service(postgres, port=port, public_url=f"http://127.0.0.1:{port}", **changes)
+@contextmanager
+def service_with(postgres: EmbeddedServer, **changes: Any) -> Iterator[RealService]:
+    """A service that knows its own address before it starts."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with running_service(postgres, listening=listening, public_url=url, **changes) as service:
+            yield service
 
 
 def through(one: Visit, subject: str, until: str = "#account:not([hidden])") -> None:
@@ -106,18 +111,18 @@ def test_two_people_see_their_own_and_nothing_stays_after_the_sign_out(
         ):
             bea.page.goto(address)
             bea.page.wait_for_selector(f"#sign-in-messages >> text={words}")
-        assert "sign_in" not in bea.page.url
-        assert ana.page.locator("#to-provider").inner_text() == "Sign in with Example ID"
+        expect(bea.page).not_to_have_url(re.compile("sign_in"))
+        expect(ana.page.locator("#to-provider")).to_have_text("Sign in with Example ID", use_inner_text=True)
         through(ana, "ana")
         through(bea, "bea")
-        assert ana.page.url.endswith("/#documents"), "the visitor comes back to the same place"
-        assert bea.page.locator("#user-name").inner_text() == "<img src=x onerror=alert(1)>gnik"
+        expect(ana.page, "the visitor comes back to the same place").to_have_url(re.compile("/#documents$"))
+        expect(bea.page.locator("#user-name")).to_have_text("<img src=x onerror=alert(1)>gnik", use_inner_text=True)
         for one, own, other in ((ana, "finance", "legal"), (bea, "legal", "finance")):
             documents(one)
             assert one.page.locator("#corpus option").all_inner_texts()[-1] == f"{own} · global"
             assert SECRETS[own][-20:] in ask(one, QUESTION)
             manage(one, "corpora")
-            assert one.page.locator("#manage-list .row").count() == 1
+            expect(one.page.locator("#manage-list .row")).to_have_count(1)
             one.page.click("nav a[data-to=conversations]")
             one.page.wait_for_selector(".row >> text=stones")
             assert other not in text_of(one).replace("readable", "")
@@ -164,7 +169,7 @@ def _session_that_ends_midway(ana: Visit, service: RealService) -> None:
     through(ana, "ana")
     ana.page.wait_for_selector("#question")
     assert "412" in text_of(ana), "it is the same user's"
-    assert ana.page.input_value("#question") == "And next year?"
+    expect(ana.page.locator("#question")).to_have_value("And next year?")
 
     waiting: list[Any] = []
     ana.page.route("**/answer/stream", lambda route: waiting.append(route))
@@ -178,7 +183,7 @@ def _session_that_ends_midway(ana: Visit, service: RealService) -> None:
     documents(ana)
     ana.page.click("nav a[data-to=ask]")
     ana.page.wait_for_selector("#question")
-    assert ana.page.input_value("#question") == "And next year?"
+    expect(ana.page.locator("#question")).to_have_value("And next year?")
     assert "412" in text_of(ana)
 
 
@@ -210,11 +215,11 @@ def test_invited_user_chooses_a_password_and_is_told_what_is_wrong(visits: Any, 
         fill(boss, Name="gil")
         link = boss.page.locator("input.secret").input_value()
         gil = visits(service, link.removeprefix(f"{service.url}/"), bypass_csp=True)
-        assert "invitation" not in gil.page.url
-        assert gil.page.locator("#sign-in-title").inner_text() == "Choose a password"
-        assert "for gil" in gil.page.locator("#sign-in").inner_text()
+        expect(gil.page).not_to_have_url(re.compile("invitation"))
+        expect(gil.page.locator("#sign-in-title")).to_have_text("Choose a password", use_inner_text=True)
+        expect(gil.page.locator("#sign-in")).to_contain_text("for gil", use_inner_text=True)
         assert "No account yet" not in gil.page.locator("#sign-in").inner_text()
-        assert gil.page.input_value("#account-name") == "gil", "for password managers"
+        expect(gil.page.locator("#account-name"), "for password managers").to_have_value("gil")
         assert axe is None or serious_findings(gil.page, axe) == []
         gil.page.fill("#password", "a long enough one")
         gil.page.press("#password", "Enter")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.web.browser import Open, browser, visit
+from tests.integration.web.browser import Open, browser, expect, visit
 from tests.integration.web.conftest import serve_page
 from tests.integration.web.scenes import Scene
 
@@ -12,17 +12,17 @@ __all__ = ["browser", "serve_page", "visit"]  # fixtures
 def test_answer_streams_and_stop_keeps_what_there_is(visit: Open) -> None:
     one = visit(Scene(held=True))
     one.ask("stock", until=".badge")
-    assert one.page.locator(".answer").get_attribute("aria-busy") == "true"
-    assert one.badge(0).get_attribute("data-status") == "checking"
+    expect(one.page.locator(".answer")).to_have_attribute("aria-busy", "true")
+    expect(one.badge(0)).to_have_attribute("data-status", "checking")
     one.page.fill("#question", "the next one")
     one.page.keyboard.press("Enter")
-    assert "still being written" in one.page.locator("#question-hint").inner_text()
+    expect(one.page.locator("#question-hint")).to_contain_text("still being written", use_inner_text=True)
     one.page.click("#stop")
     one.page.wait_for_selector(".notice-info")
-    assert "plant in Lyon" in one.page.locator(".answer-text").inner_text()
-    assert one.badge(0).get_attribute("data-status") == "pending"
-    assert one.page.locator("#send").is_visible()
-    assert one.page.input_value("#question") == "the next one"
+    expect(one.page.locator(".answer-text")).to_contain_text("plant in Lyon", use_inner_text=True)
+    expect(one.badge(0)).to_have_attribute("data-status", "pending")
+    expect(one.page.locator("#send")).to_be_visible()
+    expect(one.page.locator("#question")).to_have_value("the next one")
 
 
 def test_several_questions_stay_through_a_reload_and_a_change_of_language(visit: Open) -> None:
@@ -34,20 +34,20 @@ def test_several_questions_stay_through_a_reload_and_a_change_of_language(visit:
     one.page.wait_for_selector("html.is-started[lang=fr]")
     asked = one.page.locator(".turn h2").evaluate_all("headings => headings.map(one => one.textContent)")
     assert asked == ["Question: stock", "Question: nothing"]
-    assert one.page.input_value("#question") == "half a thought"
-    assert one.page.locator(".decision").first.inner_text() == "Vérifié dans les documents"
+    expect(one.page.locator("#question")).to_have_value("half a thought")
+    expect(one.page.locator(".decision").first).to_have_text("Vérifié dans les documents", use_inner_text=True)
 
 
 def test_where_nothing_is_found_the_nearest_passages_can_be_read(visit: Open) -> None:
     one = visit()
     one.ask("nothing")
     nearest = one.page.locator(".related")
-    assert "rapport.pdf, page 2" in nearest.locator("summary").first.inner_text()
-    assert nearest.count() == 2
+    expect(nearest.locator("summary").first).to_contain_text("rapport.pdf, page 2", use_inner_text=True)
+    expect(nearest).to_have_count(2)
     text = nearest.first.locator(".passage-text")
     assert not text.is_visible()
     nearest.first.locator("summary").click()
-    assert "taux de service" in text.inner_text()
+    expect(text).to_contain_text("taux de service", use_inner_text=True)
     nearest.nth(1).locator("summary").click()
     assert one.page.evaluate("window.hacked") is None
     assert one.page.locator(".badge").count() == 0  # they prove nothing
@@ -59,8 +59,8 @@ def test_enter_sends_and_shift_enter_does_not(visit: Open) -> None:
     one.page.keyboard.type("stock")
     one.page.keyboard.press("Shift+Enter")
     one.page.keyboard.type("in Lyon")
-    assert one.page.input_value("#question") == "stock\nin Lyon"
-    assert one.page.locator(".turn").count() == 0
+    expect(one.page.locator("#question")).to_have_value("stock\nin Lyon")
+    expect(one.page.locator(".turn")).to_have_count(0)
     one.page.keyboard.press("Enter")
     one.page.wait_for_selector(".why")
 
@@ -69,7 +69,7 @@ def test_example_asks_itself(visit: Open) -> None:
     one = visit(locale="es-ES")
     one.page.click(".example >> nth=0")
     one.page.wait_for_selector(".why")
-    assert "empadronarme" in one.page.locator(".turn h2").inner_text()
+    expect(one.page.locator(".turn h2")).to_contain_text("empadronarme", use_inner_text=True)
 
 
 def test_answer_is_copied_with_its_sources(visit: Open) -> None:
@@ -98,7 +98,7 @@ def test_keys_lead_to_the_question_and_stop_the_answer(visit: Open) -> None:
     one.page.wait_for_selector(".turn .badge")
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector(".notice-info")
-    assert one.page.locator("#send").is_visible()
+    expect(one.page.locator("#send")).to_be_visible()
 
 
 def test_keys_go_from_citation_to_citation_and_are_listed(visit: Open) -> None:
@@ -116,7 +116,7 @@ def test_keys_go_from_citation_to_citation_and_are_listed(visit: Open) -> None:
     assert one.page.evaluate(marks) == 1
     one.page.keyboard.press("Escape")
     one.page.keyboard.press("?")
-    assert "Next citation" in one.page.locator(".dialog").inner_text()
+    expect(one.page.locator(".dialog")).to_contain_text("Next citation", use_inner_text=True)
 
 
 def test_sections_that_were_found_and_not_cited_are_asked_next(visit: Open) -> None:

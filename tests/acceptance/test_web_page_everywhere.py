@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from tests.acceptance.page_actions import best_of_several
-from tests.integration.web.browser import NARROWEST, PHONE, WIDE, Open, browser, find_axe, serious_findings, visit
+from tests.integration.web.browser import (
+    NARROWEST,
+    PHONE,
+    WIDE,
+    Open,
+    browser,
+    expect,
+    find_axe,
+    serious_findings,
+    visit,
+)
 from tests.integration.web.conftest import serve_page
 
 __all__ = ["browser", "serve_page", "visit"]  # fixtures
@@ -70,13 +80,13 @@ def test_dark_follows_the_system_and_the_switch_is_remembered(visit: Open) -> No
     one = visit(color_scheme="dark")
     background = "getComputedStyle(document.body).backgroundColor"
     dark = one.page.evaluate(background)
-    assert one.page.locator("#theme").get_attribute("aria-pressed") == "true"
+    expect(one.page.locator("#theme")).to_have_attribute("aria-pressed", "true")
     one.page.click("#theme")
     light = one.page.evaluate(background)
     assert light != dark
     one.page.reload()
     assert one.page.evaluate(background) == light
-    assert one.page.locator("html").get_attribute("data-theme") == "light"
+    expect(one.page.locator("html")).to_have_attribute("data-theme", "light")
 
 
 def test_page_is_installable_and_colours_the_bars_around_it(visit: Open) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
-from tests.integration.web.browser import Open, browser, visit
+from tests.integration.web.browser import Open, browser, expect, visit
 from tests.integration.web.conftest import serve_page
 from tests.integration.web.real import sign_in
 from tests.integration.web.scenes import Scene
@@ -31,7 +31,7 @@ def test_failure_says_what_happened_and_keeps_the_question(
     one.ask("stock, please", until="[role=alert]")
     message = one.page.locator("[role=alert]").inner_text()
     assert title in message and help_text in message and "10.0.0.3" not in message
-    assert one.page.input_value("#question") == "stock, please"
+    expect(one.page.locator("#question")).to_have_value("stock, please")
     scene.failing = ""
     one.page.click("text=Ask again")
     one.page.wait_for_selector(".why")
@@ -40,9 +40,9 @@ def test_failure_says_what_happened_and_keeps_the_question(
 def test_failure_midway_keeps_the_partial_answer(visit: Open) -> None:
     one = visit(Scene(ending=ModelError("gone")))
     one.ask("stock", until="[role=alert]")
-    assert "plant in Lyon" in one.page.locator(".answer-text").inner_text()
-    assert "incomplete" in one.page.locator("[role=alert]").inner_text()
-    assert one.badge(0).get_attribute("data-status") == "pending"
+    expect(one.page.locator(".answer-text")).to_contain_text("plant in Lyon", use_inner_text=True)
+    expect(one.page.locator("[role=alert]")).to_contain_text("incomplete", use_inner_text=True)
+    expect(one.badge(0)).to_have_attribute("data-status", "pending")
 
 
 USER = {"id": "00000000-0000-0000-0000-000000000001", "name": "Ada", "role": "user", "scopes": ["read", "write"]}
@@ -68,9 +68,9 @@ def test_session_that_ends_while_an_answer_streams_asks_for_a_sign_in_and_loses_
     sign_in(one, "another-key")
     one.page.click("nav a[data-to=ask]")
     assert one.page.locator(".asked").inner_text().endswith("stock in Lyon?")
-    assert "plant in Lyon" in one.page.locator(".answer-text").inner_text()
+    expect(one.page.locator(".answer-text")).to_contain_text("plant in Lyon", use_inner_text=True)
     if breaks:
-        assert "incomplete" in one.page.locator(".turn [role=alert]").inner_text()
+        expect(one.page.locator(".turn [role=alert]")).to_contain_text("incomplete", use_inner_text=True)
         one.page.click("text=Ask again")
         one.page.wait_for_selector(".turn:only-child .why")
 
@@ -80,30 +80,30 @@ def test_stream_that_ends_early_keeps_the_partial_answer_and_says_so(visit: Open
     body = 'event: sources\ndata: {"sources": [], "contextUsed": []}\n\nevent: delta\ndata: {"text": "Half an ans"}\n\n'
     one.page.route("**/answer/stream", lambda route: route.fulfill(content_type="text/event-stream", body=body))
     one.ask("stock", until="[role=alert]")
-    assert one.page.locator(".answer-text").inner_text() == "Half an ans"
-    assert "connection was lost" in one.page.locator("[role=alert]").inner_text()
+    expect(one.page.locator(".answer-text")).to_have_text("Half an ans", use_inner_text=True)
+    expect(one.page.locator("[role=alert]")).to_contain_text("connection was lost", use_inner_text=True)
 
 
 def test_dead_server_is_told_and_nothing_typed_is_lost(visit: Open) -> None:
     one = visit()
     one.page.route("**/*", lambda route: route.abort())
     one.ask("a long thought", until="[role=alert]")
-    assert "cannot be reached" in one.page.locator("[role=alert]").inner_text()
-    assert one.page.input_value("#question") == "a long thought"
+    expect(one.page.locator("[role=alert]")).to_contain_text("cannot be reached", use_inner_text=True)
+    expect(one.page.locator("#question")).to_have_value("a long thought")
     one.page.unroute("**/*")
     one.page.reload()
     one.page.wait_for_selector("html.is-started")
-    assert one.page.input_value("#question") == "a long thought"
+    expect(one.page.locator("#question")).to_have_value("a long thought")
 
 
 def test_hostile_answer_and_document_stay_text(visit: Open) -> None:
     one = visit()
     one.ask("hostile")
-    assert "<script>window.hacked" in one.page.locator(".answer-text").inner_text()
-    assert one.page.locator(".answer-text :is(a, img, script, iframe, svg:not(.icon))").count() == 0
+    expect(one.page.locator(".answer-text")).to_contain_text("<script>window.hacked", use_inner_text=True)
+    expect(one.page.locator(".answer-text :is(a, img, script, iframe, svg:not(.icon))")).to_have_count(0)
     one.badge(0).click()
     one.page.wait_for_selector("#panel[open]")
-    assert one.page.locator("#panel :is(a, img, script, iframe)").count() == 0
+    expect(one.page.locator("#panel :is(a, img, script, iframe)")).to_have_count(0)
     assert one.page.evaluate("window.hacked") is None
 
 
@@ -127,5 +127,5 @@ def test_file_given_while_the_server_is_away_is_told(visit: Open) -> None:
     one = visit()
     one.page.route("**/attach.js", lambda route: route.abort())  # the part for files is fetched with the first of them
     one.page.set_input_files("#attach", {"name": "note.txt", "mimeType": "text/plain", "buffer": b"Ten barrels."})
-    told = one.page.wait_for_selector(".ask .view-messages [role=alert]")
-    assert "cannot be reached" in told.inner_text()
+    told = one.page.locator(".ask .view-messages [role=alert]")
+    expect(told).to_contain_text("cannot be reached", use_inner_text=True)

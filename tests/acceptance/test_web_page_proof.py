@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.web.browser import PHONE, WIDE, Open, browser, visit
+from tests.acceptance.page_actions import is_in_sight
+from tests.integration.web.browser import PHONE, WIDE, Open, browser, comes_true, expect, visit
 from tests.integration.web.conftest import serve_page
 from tests.integration.web.scenes import REPORT, STOPPED
 
@@ -14,13 +15,6 @@ __all__ = ["browser", "serve_page", "visit"]  # fixtures
 
 
 MARKED = "#panel mark"
-
-
-def is_in_sight(page: Any, selector: str) -> bool:
-    """Whether the first such element lies wholly inside the window."""
-    box = page.locator(selector).first.bounding_box()
-    size = page.viewport_size
-    return bool(box) and box["y"] >= 0 and box["y"] + box["height"] <= size["height"]
 
 
 def test_question_is_answered_with_badges_that_name_place_and_status(visit: Open) -> None:
@@ -37,11 +31,11 @@ def test_question_is_answered_with_badges_that_name_place_and_status(visit: Open
     names = one.page.locator(".badge").evaluate_all("badges => badges.map(badge => badge.ariaLabel)")
     assert names[0] == "production.xlsx · Stocks!B11 reworded, sheet Stocks, cell B11"
     assert names[3] == "Requirements other passage, guide.md, section Moving stock › Requirements"
-    assert one.page.locator(".sources li").count() == 3, "each document once"
+    expect(one.page.locator(".sources li"), "each document once").to_have_count(3)
     assert one.page.locator(".answer-text .flag-misplaced").inner_text().endswith("need a booked truck.")
-    assert "costs nothing" in one.page.locator(".answer-text .flag-unverified").inner_text()
-    assert "Geneva" in one.page.locator(".answer-text .flag-unmarked").inner_text()
-    assert one.page.locator(".legend li").count() == 4, "what proves needs no legend"
+    expect(one.page.locator(".answer-text .flag-unverified")).to_contain_text("costs nothing", use_inner_text=True)
+    expect(one.page.locator(".answer-text .flag-unmarked")).to_contain_text("Geneva", use_inner_text=True)
+    expect(one.page.locator(".legend li"), "what proves needs no legend").to_have_count(4)
     one.page.click(".why summary")
     told = one.page.locator(".why .facts").inner_text()
     assert "exact quote (2) · reworded (1) · other passage (1) · not found (1)" in told
@@ -145,22 +139,24 @@ def test_uncertain_answer_says_why_and_shows_no_number(visit: Open, locale: str,
     one = visit(locale=locale)
     one.ask("kinds")
     for told in (".decision", "#status"):
-        assert reason in one.page.locator(told).inner_text(), "at once, in a short sentence"
+        expect(one.page.locator(told), "at once, in a short sentence").to_contain_text(reason, use_inner_text=True)
     one.page.click(".why summary")
     assert confidence not in one.page.locator(".why .facts").inner_text(), "a high number would contradict it"
     one.ask("stock")
     one.page.locator(".why summary").last.click()
-    assert confidence in one.page.locator(".why .facts").last.inner_text()
+    expect(one.page.locator(".why .facts").last).to_contain_text(confidence, use_inner_text=True)
 
 
 def test_places_of_passages_are_in_the_language_of_the_page(visit: Open) -> None:
     one = visit(locale="es-ES")
     one.ask("nothing")
-    assert "rapport.pdf, página 2" in one.page.locator(".related summary").first.inner_text()
+    expect(one.page.locator(".related summary").first).to_contain_text("rapport.pdf, página 2", use_inner_text=True)
     one = visit(locale="fr-FR")
     one.ask("stock")
     one.page.click(".why summary")
-    assert "production.xlsx, feuille Stocks" in one.page.locator(".passage-head").first.inner_text()
+    expect(one.page.locator(".passage-head").first).to_contain_text(
+        "production.xlsx, feuille Stocks", use_inner_text=True
+    )
 
 
 @pytest.mark.parametrize("size", [WIDE, pytest.param(PHONE, marks=pytest.mark.slow)], ids=["wide", "phone"])
@@ -174,12 +170,12 @@ def test_badge_opens_the_source_at_the_quote(visit: Open, size: Any, badge: int,
     one.ask("stock")
     one.badge(badge).click()
     one.page.wait_for_selector(MARKED)
-    assert one.page.locator("#panel-title").inner_text() == name
+    expect(one.page.locator("#panel-title")).to_have_text(name, use_inner_text=True)
     assert quote in " ".join(one.page.locator(MARKED).all_inner_texts())
-    assert is_in_sight(one.page, MARKED)
+    assert comes_true(one.page, lambda: is_in_sight(one.page, MARKED))
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector("#panel", state="hidden")
-    assert one.badge(badge).evaluate("badge => badge === document.activeElement")
+    expect(one.badge(badge)).to_be_focused()
 
 
 def test_a_source_that_is_opened_as_soon_as_another_is_closed_stays(visit: Open) -> None:
@@ -195,7 +191,7 @@ def test_a_source_that_is_opened_as_soon_as_another_is_closed_stays(visit: Open)
     )
     one.page.wait_for_selector(f"{MARKED}:has-text('4200')")
     one.page.evaluate("() => new Promise(requestAnimationFrame)")  # the end of the first one has been told
-    assert one.page.locator("body.has-panel .badge").first.get_attribute("aria-expanded") == "true"
+    expect(one.page.locator("body.has-panel .badge").first).to_have_attribute("aria-expanded", "true")
 
 
 def test_more_of_the_document_can_be_read(visit: Open) -> None:
@@ -206,15 +202,15 @@ def test_more_of_the_document_can_be_read(visit: Open) -> None:
     one.page.wait_for_selector("text=Show later text", state="detached")
     one.page.click("text=Show earlier text")
     one.page.wait_for_selector("#panel >> text=Rapport trimestriel")
-    assert "97,4 %" in one.page.locator(MARKED).inner_text()
+    expect(one.page.locator(MARKED)).to_contain_text("97,4 %", use_inner_text=True)
 
 
 def test_unfounded_sentence_shows_what_it_named(visit: Open) -> None:
     one = visit()
     one.ask("stock")
     one.badge(4).click()
-    panel = one.page.locator("#panel").inner_text()
-    assert "Not found" in panel and "costs nothing" in panel and "Moving stock" in panel
+    for words in ("Not found", "costs nothing", "Moving stock"):
+        expect(one.page.locator("#panel")).to_contain_text(words, use_inner_text=True)
 
 
 def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None:
@@ -224,14 +220,14 @@ def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None
     one.badge(1).hover()
     tooltip.wait_for(state="visible")
     assert "rapport.pdf, page 3" in tooltip.inner_text() and "97,4 %" in tooltip.inner_text()
-    assert "Exact quote" in tooltip.inner_text()
+    expect(tooltip).to_contain_text("Exact quote", use_inner_text=True)
     one.page.mouse.move(5, 5)
     tooltip.wait_for(state="hidden")
     one.page.focus("body")
     one.badge(0).focus()
     one.page.keyboard.press("Tab")
     tooltip.wait_for(state="visible")
-    assert one.badge(1).get_attribute("aria-describedby") == "tooltip"
+    expect(one.badge(1)).to_have_attribute("aria-describedby", "tooltip")
     one.page.keyboard.press("Escape")
     tooltip.wait_for(state="hidden")
     one.page.keyboard.press("Enter")
@@ -251,7 +247,9 @@ def test_what_the_service_says_stands_outside_the_text_and_quotes_say_their_lang
     ]
     assert notes.evaluate_all("notes => notes.every((note) => getComputedStyle(note).display === 'block')")
     feigned = one.page.locator(".answer-text .flag-unmarked")
-    assert feigned.all_inner_texts() == ["(without a citation)\nSearched: parking is free."], "it is asked for proof"
+    expect(feigned, "it is asked for proof").to_have_text(
+        ["(without a citation)\nSearched: parking is free."], use_inner_text=True
+    )
     assert one.page.locator(".answer-text > [lang=fr]").all_inner_texts()[0].startswith("Le taux de service")
     one.badge(1).click()
     one.page.wait_for_selector("#panel .panel-passage[lang=fr] mark")
@@ -266,13 +264,13 @@ def test_a_tooltip_stands_beside_the_text_and_does_not_come_back_after_escape(vi
     assert tip and text and tip["x"] >= text["x"] + text["width"]
     one.page.mouse.move(tip["x"] + 20, tip["y"] + 20)  # it can be pointed at
     one.page.wait_for_timeout(800)
-    assert one.page.locator("#tooltip").is_visible()
+    expect(one.page.locator("#tooltip")).to_be_visible()
     one.page.keyboard.press("Escape")
-    assert one.page.locator("#tooltip").is_hidden()
+    expect(one.page.locator("#tooltip")).to_be_hidden()
     one.badge(1).focus()
     one.page.keyboard.press("Enter")
     one.page.wait_for_selector(MARKED)
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector("#panel", state="hidden")
     one.page.wait_for_timeout(300)
-    assert one.page.locator("#tooltip").is_hidden()
+    expect(one.page.locator("#tooltip")).to_be_hidden()

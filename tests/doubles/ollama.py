@@ -225,10 +225,10 @@ class OllamaDouble:
 
     def start(self) -> None:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(timeout=5)
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(timeout=60)
 
     def stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(timeout=5)
+        asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(timeout=60)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
         self._loop.close()

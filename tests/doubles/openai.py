@@ -77,7 +77,7 @@ class OpenAIDouble:
 
     def start(self) -> None:
         self._thread.start()
-        limit = time.monotonic() + 5
+        limit = time.monotonic() + 60
         while not self._server.started:
             assert time.monotonic() < limit
             time.sleep(0.005)

@@ -41,12 +41,6 @@ def example(language: str) -> str:
     return found
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def running_proxy(kind: str, service: str, port: int, folder: Path) -> Iterator[str]:
     """What serves here: the program's name, or "ours". nginx passes the path on, Caddy strips it, as in the guide."""

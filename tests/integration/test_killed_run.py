@@ -29,10 +29,10 @@ def test_a_killed_run_leaves_nothing(tmp_path: Path, checkout: Path, workers: st
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: any("postgres" in process.name() for process in processes_of(run)), 60)
+        wait_until(lambda: (folder_of(run) / "postgres" / "postmaster.pid").exists(), 120)
     finally:
         started.kill()
         started.wait()
-    wait_until(lambda: not any(processes_of(run)) and not folder_of(run).exists(), GRACE_SECONDS + 30)
+    wait_until(lambda: not any(processes_of(run)) and not folder_of(run).exists(), GRACE_SECONDS + 60)
     assert not any(processes_of(run))
     assert not folder_of(run).exists()

@@ -7,6 +7,7 @@ import io
 import struct
 import zlib
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from fpdf import FPDF
@@ -14,6 +15,7 @@ from PIL import Image, ImageFilter
 
 from rag_service.domain import Box, Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
+from rag_service.readers import file_reader
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.ocr import recognition, tesseract
 from rag_service.readers.ocr.recognition import NeedsOcrError, OcrMode, ocr_mode
@@ -119,13 +121,22 @@ async def test_bad_images_are_refused_with_a_reason(data: bytes, kind: type[Docu
         await parse_in_sandbox(data, file_name="a.png")
 
 
-async def test_recognition_holds_up_no_other_file() -> None:
+async def test_recognition_holds_up_no_other_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    recognising, go_on = asyncio.Event(), asyncio.Event()
+
+    async def recognise_late(data: bytes, *, ocr: bool | None = None, **options: Any) -> ParsedDocument:
+        if ocr:
+            recognising.set()
+            await go_on.wait()
+        return await parse_in_sandbox(data, ocr=ocr, **options)
+
+    monkeypatch.setattr(file_reader, "parse_in_sandbox", recognise_late)
     reader = FileReader(concurrency=1)
     scan = asyncio.create_task(reader.aload_data(saved(scanned(page_image(TEXTS["en"])), "PNG"), file_name="scan.png"))
-    await asyncio.sleep(1)  # it is recognised by now
+    await recognising.wait()
     (beside,) = await reader.aload_data(b"A note.", file_name="note.txt")
     assert beside.text == "A note."
-    assert not scan.done()
+    go_on.set()
     assert "hotels" in (await scan)[0].text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from rag_service.errors import DocumentError, UnsupportedMediaError
 from rag_service.readers import old_office
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.landlock import landlock_version
+from tests.serving import wait_until
 from tests.unit.readers.samples import word
 
 OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(64) + "WordDocument".encode("utf-16-le")
@@ -84,10 +86,11 @@ async def test_a_converter_that_hangs_is_ended_with_all_that_it_started(
     converter: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(old_office, "_WALL_SECONDS", 1.0)
-    converter("sleep 71.4711 & sleep 71.4711")
+    seconds = f"71.{os.getpid()}"  # no other process sleeps so long
+    converter(f"sleep {seconds} & sleep {seconds}")
     with pytest.raises(DocumentError, match="took too long"):
         await read()
-    assert "71.4711" not in _running()
+    wait_until(lambda: seconds not in _running())  # what was killed is gone a moment later
 
 
 def _running() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -23,6 +24,7 @@ from rag_service.store.migrate import migrate
 
 ROOT = Path(__file__).parents[2]
 _SERVE = "from rag_service.cli import main; main()"
+_ADDRESS = re.compile(r'"address": ?"http://[^"]*:(\d+)"')  # in the server's log
 
 
 @dataclass(kw_only=True)
@@ -45,6 +47,10 @@ class Rig:
         """Processor time of the server so far; unlike the clock's it does not count what others took."""
         fields = Path(f"/proc/{self.server.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def said(self) -> str:
+        """Its log so far."""
+        return self.log.read_text(encoding="utf-8")
 
     def lines(self) -> list[dict[str, Any]]:
         """What the server has logged."""
@@ -111,16 +117,17 @@ async def running_server(log: Path, *, within: float = 60.0, **settings: object)
         within: seconds that it has to become ready.
         settings: by field name.
     """
-    port = _free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAG_")}
     environment |= {f"RAG_{name.upper()}": str(value) for name, value in settings.items()}
     started = time.monotonic()
     with log.open("wb") as errors:
         server = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _SERVE, "serve", "--port", str(port), cwd=ROOT, env=environment, stderr=errors
+            sys.executable, "-c", _SERVE, "serve", "--port", "0", cwd=ROOT, env=environment, stderr=errors
         )
-    rig = Rig(server=server, port=port, log=log)
+    rig = Rig(server=server, port=0, log=log)
     try:
+        async with asyncio.timeout(within):
+            rig.port = await _told_port(rig)
         await wait_ready(rig, within=within)
         rig.ready_after = time.monotonic() - started
         yield rig
@@ -128,6 +135,14 @@ async def running_server(log: Path, *, within: float = 60.0, **settings: object)
         if server.returncode is None:
             server.kill()
         await server.wait()
+
+
+async def _told_port(rig: Rig) -> int:
+    """The port that the server has been given, as it logs it."""
+    while not (told := _ADDRESS.search(rig.said())):
+        assert rig.server.returncode is None, rig.said()
+        await asyncio.sleep(0.02)
+    return int(told[1])
 
 
 async def wait_ready(rig: Rig, *, within: float) -> None:
@@ -140,15 +155,6 @@ async def wait_ready(rig: Rig, *, within: float) -> None:
                     return
             except OSError:
                 await asyncio.sleep(0.02)
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 async def request(

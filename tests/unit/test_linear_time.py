@@ -7,8 +7,6 @@ every place of it. Now they take a tenth of the bound, or a third at most.
 from __future__ import annotations
 
 import asyncio
-import gc
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -29,6 +27,7 @@ from rag_service.language.normalise import normalise
 from rag_service.language.sentences import SentenceStream, split_sentences
 from rag_service.language.words import terms
 from rag_service.models.extractive.extractive import Evidence, select_sentences
+from tests.timing import seconds_of
 from tests.unit.answering.proof.answers import make_hit
 
 LENGTH = 50_000  # characters
@@ -123,18 +122,7 @@ def name(case: object) -> str:
 
 @pytest.mark.parametrize(("function", "text"), list(cases()), ids=name)
 def test_no_text_takes_long(function: Callable[[str], object], text: str) -> None:
-    spent = _seconds(function, text)
+    spent = seconds_of(lambda: function(text))
     # A machine that is busy with other work takes three times as long. What is linear then takes twice as long as for
     # half of the text, what is quadratic four times.
-    assert spent < BOUND or spent < 3 * _seconds(function, text[: len(text) // 2])
-
-
-def _seconds(function: Callable[[str], object], text: str) -> float:
-    """Of this thread's processor: neither what other tests left running counts nor a collection of their garbage."""
-    gc.disable()
-    try:
-        began = time.thread_time()
-        function(text)
-        return time.thread_time() - began
-    finally:
-        gc.enable()
+    assert spent < BOUND or spent < 3 * seconds_of(lambda: function(text[: len(text) // 2]))

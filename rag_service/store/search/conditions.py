@@ -228,6 +228,9 @@ def _passes(value: str, operator: Operator, wanted: Any) -> bool:
 
 
 def _as_text(value: Any) -> str:
+    """As PostgreSQL writes it."""
+    if isinstance(value, float):
+        return format(Decimal(str(value + 0.0)), "f")  # all digits, and no minus before zero
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -160,13 +160,13 @@ export class Asking {
     if (this._running || location.hash.split("/")[1] !== id) return; // something else is wanted by now
     this._known = true;
     const here = new Map(this._turns.filter((turn) => turn.final).map((turn) => [turn.final.answerId, turn]));
-    const agent = await chooseAgent(agentId);
     if (id === this._current && kept.every(({ final }) => here.has(final?.answerId))) {
       this._setEarlier(from);
       this._setSharing(shared, owner);
       for (const { final, evidence } of kept) here.get(final?.answerId)?.showChanges(evidence.changes);
-      return; // failed questions and feedback of this tab are there, too
+      return; // failed questions, feedback and the agent chosen in this tab are there, too
     }
+    const agent = await chooseAgent(agentId);
     this._show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null, ratings: here.get(one.final?.answerId)?.ratings })), { from, shared, owner });
     this._turns.at(-1)?.element.scrollIntoView({ block: "start" });
     announce(t("conversation_opened", { name: title }));

@@ -24,7 +24,7 @@ document.addEventListener("conversation-begun", () => {
   save([]);
 });
 
-/** Take files in; the next questions are asked of them. */
+/** Take files in; the next questions are asked of them. Ends when they are in the list, on their way. */
 export async function attach(files) {
   if (!mayWrite(await whoAmI())) return messages.replaceChildren(notice("warn", el("p", { role: "alert" }, t("error_not_permitted"))));
   await trying(messages, async () => {
@@ -33,8 +33,12 @@ export async function attach(files) {
     // In a folder of their own: a file of the same name that is there already must stay.
     const folder = `questions/${new Date().toISOString().slice(0, 19).replaceAll(":", ".")}`;
     const uploads = files.map((file) => uploadOf(file, { corpus: () => corpus.id, path: `${folder}/${file.name}`, ttlSeconds: UNKEPT }));
-    for (const upload of uploads) await upload.run();
+    send(uploads);
   });
+}
+
+async function send(uploads) {
+  for (const upload of uploads) await upload.run();
 }
 
 function uploadOf(file, target) {

@@ -7,7 +7,7 @@ import { t } from "./i18n.js";
 const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
 const HINT_FOR = 4000; // milliseconds
 const GROWS = CSS.supports("field-sizing", "content"); // with its text, by itself
-const UNREAD = "#attached .upload:not([data-state=failed])"; // files that are on their way; a question waits for them
+const UNREAD = "#attached[aria-busy=true], #attached .upload:not([data-state=failed])"; // files that are on their way; a question waits for them
 
 export class Composer {
   /**

@@ -23,6 +23,8 @@ export class Listing {
     this._empty = empty;
     this._offset = 0;
     this._newest = new Newest(); // only the newest slice may fill the list
+    /** @type {Promise<void>} */
+    this._shown = null; // of that one
     this._list = el("ul", { className: "rows", "aria-label": label });
     this._messages = el("div", {});
     this._count = el("p", { className: "muted pager-count", tabIndex: -1 });
@@ -46,21 +48,25 @@ export class Listing {
     return this.show(this._offset);
   }
 
-  /** Fetch and show the slice from `offset` on. */
-  async show(offset) {
+  /** Fetch and show the slice from `offset` on. Ends when the list is there; where it was fetched anew meanwhile, with that. */
+  show(offset) {
+    return (this._shown = this._fetch(offset));
+  }
+
+  async _fetch(offset) {
     const signal = this._newest.begin();
     this._offset = offset;
     this.element.setAttribute("aria-busy", "true");
     try {
       const { items, total } = await this._load({ offset, limit: PER_PAGE }, signal);
-      if (signal.aborted) return;
+      if (signal.aborted) return await this._shown;
       if (!items.length && offset > 0 && total > 0) {
         await this.show(Math.max(0, Math.ceil(total / PER_PAGE - 1) * PER_PAGE)); // the last of a page was deleted
         return;
       }
       this._fill(items, total, offset);
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) return await this._shown;
       if (!error.problem) throw error;
       this._messages.replaceChildren(errorNotice(error, this._again()));
     } finally {

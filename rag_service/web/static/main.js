@@ -23,6 +23,7 @@ const PARTS = {
 
 const UNUSED = new Set(["failed", "silent"]); // outcomes of an examination after which a judge is not used
 
+const opening = new Map(); // section → what was last opened in it; only that tells when it is there
 let panel = null; // beside the answers; fetched with the first of them, so that it is there when it is wanted
 
 startTheme();
@@ -66,6 +67,9 @@ async function openPart(section, rest) {
   const load = PARTS[section.dataset.view];
   if (!load) return;
   const messages = section.querySelector(".view-messages");
+  const own = {};
+  opening.set(section, own);
+  section.setAttribute("aria-busy", "true");
   try {
     const part = await load();
     messages.replaceChildren();
@@ -75,6 +79,8 @@ async function openPart(section, rest) {
     const again = el("button", { type: "button", className: "button", onclick: () => openPart(section, rest) }, icon("retry"), t("try_again"));
     messages.replaceChildren(errorNotice(error.problem ? error : networkError(), again));
     if (!error.problem) console.error(error);
+  } finally {
+    if (opening.get(section) === own) section.setAttribute("aria-busy", "false");
   }
 }
 
@@ -84,7 +90,17 @@ async function openPart(section, rest) {
  */
 function takeFiles() {
   const take = async (files) => (await PARTS.documents()).take(files);
-  const attach = async (files) => (await import("./attach.js")).attach(files);
+  let coming = 0; // calls whose files are not in the list yet
+  const attach = async (files) => {
+    const tell = (by) => byId("attached").setAttribute("aria-busy", String((coming += by) > 0));
+    tell(1); // from now on: a question that is quicker than the part for files waits for them all the same
+    try {
+      await (await import("./attach.js")).attach(files);
+    } finally {
+      tell(-1);
+      document.dispatchEvent(new CustomEvent("attached", { detail: "failed" })); // where they have not come into the list
+    }
+  };
   for (const [field, use] of /** @type {const} */ ([[byId("files"), take], [byId("folder"), take], [byId("attach"), attach]])) {
     field.addEventListener("change", () => {
       const files = [...field.files];

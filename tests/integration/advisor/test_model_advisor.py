@@ -55,9 +55,7 @@ def with_marks(reply: dict[str, Any], body: dict[str, Any]) -> str:
 
 @pytest.fixture
 async def opened(open_advisor: OpenAdvisor, ollama: OllamaDouble) -> Opened:
-    return await open_advisor(
-        chat_provider="ollama", model_name="llama3.2", ollama_url=ollama.url, first_token_timeout=2.0, token_timeout=1.0
-    )
+    return await open_advisor(chat_provider="ollama", model_name="llama3.2", ollama_url=ollama.url)
 
 
 async def ask(opened: Opened, path: str, **more: Any) -> tuple[int, dict[str, Any]]:

@@ -13,7 +13,7 @@ from rag_service.answering.events import AnswerComplete, AnswerDelta, SourcesFou
 from rag_service.domain import Confidence, Decision
 from rag_service.errors import ModelError, StoreError
 from tests.integration.api.conftest import Serve, read_ndjson, read_sse
-from tests.serving import wait_until
+from tests.serving import leave_when, wait_until
 from tests.unit.api.samples import ADMIN, ANSWER, DOCUMENT, EVENTS, PLACE_BODY, QUESTION, Pause, Script
 
 ANSWER_URL, STREAM_URL = "/api/v1/query/answer", "/api/v1/query/answer/stream"
@@ -209,8 +209,8 @@ def test_silence_is_filled_with_heartbeats(
 ) -> None:
     script = Script(events=(*EVENTS[:silent_at], Pause(0.5), *EVENTS[silent_at:]))
     began = time.monotonic()
-    events = stream(serve(script, heartbeat_seconds=0.1), accept, parse)
-    assert 2 <= events.count(beat) <= (time.monotonic() - began) / 0.1
+    events = stream(serve(script, heartbeat_seconds=0.05), accept, parse)
+    assert 2 <= events.count(beat) <= (time.monotonic() - began) / 0.05
     assert [event[0] for event in events if event != beat] == EXPECTED
 
 
@@ -262,7 +262,7 @@ def test_disconnect_closes_the_engine_while_it_streams(serve: Serve, accept: dic
         lines = parse(response.iter_lines())
         assert next(lines)[0] == "sources"
         assert script.closed == 0
-    assert wait_until(lambda: script.closed == 1) < 1
+    wait_until(lambda: script.closed == 1)
 
 
 @pytest.mark.parametrize(("accept", "parse"), MODES)
@@ -271,7 +271,7 @@ def test_disconnect_closes_the_engine_while_it_is_silent(serve: Serve, accept: d
     client = serve(script)
     with client.stream("POST", STREAM_URL, json={"query": QUESTION}, headers=accept) as response:
         assert next(parse(response.iter_lines()))[0] == "sources"
-    assert wait_until(lambda: script.closed == 1) < 1
+    wait_until(lambda: script.closed == 1)
 
 
 def test_disconnect_closes_the_engine_of_a_reader_that_does_not_read(serve: Serve) -> None:
@@ -280,22 +280,20 @@ def test_disconnect_closes_the_engine_of_a_reader_that_does_not_read(serve: Serv
     client = serve(script)
     with client.stream("POST", STREAM_URL, json={"query": QUESTION}):
         wait_until(lambda: script.queries)
-    assert wait_until(lambda: script.closed == 1) < 1
+    wait_until(lambda: script.closed == 1)
 
 
 @pytest.mark.parametrize("url", [ANSWER_URL, STREAM_URL], ids=["plain", "stream"])
 def test_disconnect_before_the_reply_closes_the_engine(serve: Serve, url: str) -> None:
     script = Script(events=(Pause(60),))
-    with pytest.raises(httpx.ReadTimeout):
-        serve(script).post(url, json={"query": QUESTION}, timeout=httpx.Timeout(5, read=0.2))
-    assert wait_until(lambda: script.closed == 1) < 1
+    leave_when(lambda: script.queries, serve(script), url, QUESTION)
+    wait_until(lambda: script.closed == 1)
 
 
 def test_disconnect_cancels_a_search(serve: Serve) -> None:
     script = Script(search_pause=60)
-    with pytest.raises(httpx.ReadTimeout):
-        serve(script).post("/api/v1/query", json={"query": QUESTION}, timeout=httpx.Timeout(5, read=0.2))
-    assert wait_until(lambda: script.search_cancelled) < 1
+    leave_when(lambda: script.queries, serve(script), "/api/v1/query", QUESTION)
+    wait_until(lambda: script.search_cancelled)
 
 
 def test_disconnect_is_no_error_in_the_log(serve: Serve, log_lines: Any) -> None:

@@ -181,7 +181,7 @@ def test_body_beyond_the_limit_is_413_even_for_a_client_that_sends_all_before_it
     body = b'{"query": "' + b"a" * 5_000_000 + b'"}'
     pieces = (body[at : at + 65_536] for at in range(0, len(body), 65_536))
     url = shared.client.base_url
-    with contextlib.closing(http.client.HTTPConnection(url.host, url.port, timeout=10)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(url.host, url.port, timeout=60)) as connection:
         # httpx reads on when it cannot write any more; this client gives up
         connection.request("POST", ANSWER_URL, body if announced else pieces, {"Content-Type": "application/json"})
         response = connection.getresponse()
@@ -192,7 +192,7 @@ def test_body_beyond_the_limit_is_413_even_for_a_client_that_sends_all_before_it
 
 def test_client_that_asks_first_is_told_before_it_sends(serve: Serve) -> None:
     client = serve()
-    with socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=5) as connection:
+    with socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=60) as connection:
         connection.sendall(
             b"POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Content-Length: 5000000\r\nExpect: 100-continue\r\n\r\n"
@@ -202,7 +202,7 @@ def test_client_that_asks_first_is_told_before_it_sends(serve: Serve) -> None:
 
 def test_a_request_with_two_lengths_is_refused_and_the_connection_closed(serve: Serve) -> None:
     client = serve()
-    with socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=5) as connection:
+    with socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=60) as connection:
         connection.sendall(
             b"POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"

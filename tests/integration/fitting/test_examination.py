@@ -55,8 +55,8 @@ class JudgeDouble:
         raise AssertionError("it is asked about answers")
 
 
-def watch(double: JudgeDouble, **options: Any) -> WatchedJudge:
-    return WatchedJudge(double, seconds=0.2, **options)
+def watch(double: JudgeDouble, *, seconds: float = 20, **options: Any) -> WatchedJudge:
+    return WatchedJudge(double, seconds=seconds, **options)
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,7 @@ async def test_a_word_on_answers_that_is_always_the_same_is_not_used(always: Ans
 
 async def test_a_judge_that_hangs_is_left_and_asked_the_rest_later(database: Database) -> None:
     double = JudgeDouble(knows, hangs_at=3)
-    judge = watch(double)
+    judge = watch(double, seconds=0.5)
     examiner = JudgeExaminer(judge, database)
     running = asyncio.create_task(examiner.run())
     async with asyncio.timeout(10):

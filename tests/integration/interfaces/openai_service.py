@@ -28,7 +28,7 @@ class Served:
     def __init__(self, script: Script, url: str):
         self.script = script
         self.url = url
-        self.client = OpenAI(base_url=f"{url}/v1", api_key="key", max_retries=0, timeout=10)
+        self.client = OpenAI(base_url=f"{url}/v1", api_key="key", max_retries=0, timeout=60)
 
     def ask(self, **fields: Any) -> Any:
         return self.client.chat.completions.create(**{"model": "rag-service", "messages": ASKED, **fields})

@@ -61,7 +61,7 @@ def serve() -> Iterator[Callable[..., str]]:
 async def over_http(url: str, who: str, mode: str = "auto") -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {who}"}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=10, trust_env=False) as http,
+        httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client

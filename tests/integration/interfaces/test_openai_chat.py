@@ -23,6 +23,7 @@ from tests.integration.interfaces.openai_service import (
     serve,
     shared,
 )
+from tests.serving import wait_until
 from tests.unit.api.samples import ANSWER, EVENTS, QUESTION, Pause, Script
 
 __all__ = ["serve", "shared"]
@@ -226,10 +227,7 @@ def test_a_reader_who_leaves_stops_the_answer(serve: Serve) -> None:
     stream = served.ask(stream=True)
     next(iter(stream))
     stream.close()
-    deadline = time.monotonic() + 5
-    while not served.script.closed:
-        assert time.monotonic() < deadline, "the answer was not stopped"
-        time.sleep(0.01)
+    wait_until(lambda: served.script.closed)
 
 
 def test_the_api_is_described(shared: Served) -> None:

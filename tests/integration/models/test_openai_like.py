@@ -33,9 +33,6 @@ def make_settings(openai_server: OpenAIDouble) -> MakeSettings:
             "embedding_model": "bge-m3",
             "openai_url": openai_server.url,
             "openai_api_key": "key-of-the-server",
-            "first_token_timeout": 1.0,
-            "token_timeout": 0.3,
-            "answer_timeout": 5.0,
         }
         return Settings(**(defaults | overrides))  # type: ignore[arg-type]
 
@@ -154,13 +151,15 @@ async def test_a_reader_who_leaves_ends_the_request(chat: ChatModel, openai_serv
     await until(lambda: len(openai_server.disconnects) == 1)
 
 
-async def test_silence_between_tokens_ends_in_time(chat: ChatModel, openai_server: OpenAIDouble) -> None:
+async def test_silence_between_tokens_ends_in_time(make_settings: MakeSettings, openai_server: OpenAIDouble) -> None:
+    chat = build_chat(make_settings(token_timeout=0.3), extractive=MockLLM(), retries=QUICK)
     openai_server.script(CHAT, Reply(deltas=("The",), hang=True))
     with pytest.raises(ModelError, match="in time"):
         async with aclosing(chat.stream(MESSAGES)) as stream:
             async for _ in stream:
                 pass
     await until(lambda: len(openai_server.disconnects) == 1)
+    await chat.aclose()
 
 
 async def test_vectors_are_in_the_order_of_the_texts(embedding: BaseEmbedding, openai_server: OpenAIDouble) -> None:

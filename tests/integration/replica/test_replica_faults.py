@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -15,7 +14,7 @@ import pytest
 
 from tests.doubles.ollama import EMBED, OllamaDouble, embed
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
-from tests.replication import ReplicatedDatabase
+from tests.replication import ReplicatedDatabase, send
 from tests.serving import wait_until
 from tests.unit.test_metrics import samples
 
@@ -35,7 +34,6 @@ def serve(start: Start, replicated: ReplicatedDatabase) -> Serve:
             "database_replica_url": replicated.replica,
             "database_timeout": 4.0,
             "breaker_seconds": 0.2,
-            "connect_timeout": 5.0,  # model servers stay up here, and must not seem down on a busy machine
         }
         client = start(**settings | overrides)
         wait_until(lambda: not figure(client, "rag_circuit_open{provider=replica}"))
@@ -157,19 +155,21 @@ def test_a_replica_lost_in_traffic_loses_no_request_and_is_used_again(
 def test_a_replica_lost_during_a_search_has_it_repeated_on_the_primary(
     serve: Serve, replicated: ReplicatedDatabase, ollama: OllamaDouble
 ) -> None:
-    client = serve(breaker_seconds=30)
+    client = serve(breaker_seconds=60)
     add_document(client)
     replicated.standby.catch_up()
     assert ask(client)
     # Between the two halves of a search, while its question is embedded.
-    ollama.script(EMBED, embed(delay=1.0))
+    ollama.script(EMBED, embed(delay=4.0))
     found: list[str] = []
     asking = threading.Thread(target=lambda: found.extend(ask(client, "travel limits")))
+    embedded = len(ollama.bodies(EMBED))
     try:
         asking.start()
-        time.sleep(0.4)
+        wait_until(lambda: len(ollama.bodies(EMBED)) > embedded)
+        time.sleep(0.4)  # the first half begins with it
         replicated.standby.stop("immediate")
-        asking.join(15)
+        asking.join(20)
         assert found
         assert (served(client, "replica"), served(client, "failed")) == (1, 1)
         assert ask(client)
@@ -179,31 +179,29 @@ def test_a_replica_lost_during_a_search_has_it_repeated_on_the_primary(
 
 
 def test_a_replica_that_stands_still_costs_one_search_its_timeout(serve: Serve, replicated: ReplicatedDatabase) -> None:
-    client = serve(database_timeout=0.5, breaker_seconds=30)
+    client = serve(database_timeout=3.0, breaker_seconds=60)
     add_document(client)
     replicated.standby.catch_up()
     assert ask(client)
     standing = replicated.standby.processes()
-    for process in standing:
-        os.kill(process, signal.SIGSTOP)
+    send(signal.SIGSTOP, standing)
     try:
         started = time.monotonic()
         assert ask(client)
-        assert 0.4 < time.monotonic() - started < 10
+        assert 2.0 < time.monotonic() - started < 15
         assert served(client, "failed") == 1
         started = time.monotonic()
         assert ask(client)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 2.0
         assert served(client, "down") == 1
     finally:
-        for process in standing:
-            os.kill(process, signal.SIGCONT)
+        send(signal.SIGCONT, standing)
 
 
 def test_a_search_that_takes_too_long_takes_the_replica_from_nobody(
     serve: Serve, replicated: ReplicatedDatabase
 ) -> None:
-    client = serve(search_timeout=0.5)
+    client = serve(search_timeout=2.0)
     add_document(client)
     replicated.standby.catch_up()
     assert ask(client)

@@ -24,7 +24,7 @@ from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
 from tests.doubles.ollama import OllamaDouble, ollama
-from tests.serving import serving
+from tests.serving import serving, wait_until
 
 __all__ = ["ollama"]
 
@@ -42,17 +42,12 @@ def start(database_server: EmbeddedServer, ollama: OllamaDouble, parsed_here: No
         def begin(**overrides: Any) -> httpx.Client:
             defaults = {
                 "database_url": database_server.service_conninfo,
-                "database_timeout": 1.0,
                 "worker_embedded": False,
                 "chat_provider": "ollama",
                 "embedding_provider": "ollama",
                 "embedding_model": "nomic-embed-text",
                 "ollama_url": ollama.url,
                 "similarity_threshold": 0.3,
-                "connect_timeout": 1.0,
-                "first_token_timeout": 1.5,
-                "token_timeout": 1.0,
-                "answer_timeout": 3.0,
                 "fit_relevance": False,  # its calls would take what tests script
             }
             settings = Settings(**(defaults | overrides))  # type: ignore[arg-type]
@@ -123,7 +118,8 @@ class StoppableServer:
         """Send a signal to all its processes."""
         postmaster = psutil.Process(int((self._folder / "postmaster.pid").read_text().split()[0]))
         for process in [postmaster, *postmaster.children(recursive=True)]:
-            process.send_signal(number)
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has ended since
+                process.send_signal(number)
 
 
 @pytest.fixture
@@ -141,3 +137,10 @@ def drop_connections(server: EmbeddedServer) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND usename <> current_user"
         )
+
+
+def wait_for_lock(server: EmbeddedServer) -> None:
+    """Until a statement in this database waits for a lock that somebody else holds."""
+    waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with psycopg.connect(server.owner_conninfo, autocommit=True) as owner:
+        wait_until(lambda: owner.execute(waiting).fetchone() is not None)

@@ -18,7 +18,14 @@ from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.rows import fetch_value
 from tests.doubles.ollama import EMBED, OllamaDouble, embed
-from tests.integration.resilience.conftest import QUESTION, Start, StoppableServer, add_document, drop_connections
+from tests.integration.resilience.conftest import (
+    QUESTION,
+    Start,
+    StoppableServer,
+    add_document,
+    drop_connections,
+    wait_for_lock,
+)
 from tests.serving import wait_until
 
 ANSWER, SEARCH = "/api/v1/query/answer", "/api/v1/query"
@@ -34,7 +41,7 @@ def assert_store_unavailable(response: httpx.Response) -> None:
 
 def test_it_starts_without_its_database_says_so_and_recovers(stoppable: StoppableServer, start: Start) -> None:
     stoppable.stop()
-    client = start(database_url=stoppable.conninfo, database_timeout=0.5)
+    client = start(database_url=stoppable.conninfo, database_timeout=1.0)
     assert client.get("/health").status_code == 200
     ready = client.get("/health/ready")
     assert ready.status_code == 503
@@ -57,7 +64,7 @@ def test_an_upload_while_the_database_is_down_is_kept_and_indexed_when_it_is_bac
 ) -> None:
     client = start(
         database_url=stoppable.conninfo,
-        database_timeout=0.2,
+        database_timeout=1.0,
         data_dir=tmp_path / "data",
         upload_keep_mb=1,
         worker_embedded=True,
@@ -104,7 +111,7 @@ def test_a_database_that_stands_still_is_an_error_in_time_on_every_route_and_goe
         with ThreadPoolExecutor(len(routes)) as threads:
             for reply in threads.map(lambda ask: ask(), routes):
                 assert_store_unavailable(reply)
-        assert time.monotonic() - started < 6  # the timeout, and what a busy machine takes
+        assert time.monotonic() - started < 15  # the timeout, and what a busy machine takes
         assert client.get("/health/ready").status_code == 503
         assert client.get("/health").status_code == 200
     finally:
@@ -114,16 +121,16 @@ def test_a_database_that_stands_still_is_an_error_in_time_on_every_route_and_goe
 
 
 async def test_a_long_statement_of_a_database_that_responds_is_waited_for(database_server: EmbeddedServer) -> None:
-    database = Database(database_server.service_conninfo, pool_size=1, timeout=0.4)
+    database = Database(database_server.service_conninfo, pool_size=1, timeout=1.0)
     await database.open()
     async with database.transaction(None) as connection:
-        assert await fetch_value(connection, "SELECT 'done' FROM pg_sleep(1.5)") == "done"
+        assert await fetch_value(connection, "SELECT 'done' FROM pg_sleep(3)") == "done"
     await database.close()
 
 
 @pytest.mark.slow
 def test_uploads_are_refused_where_the_setting_says_so(stoppable: StoppableServer, start: Start) -> None:
-    client = start(database_url=stoppable.conninfo, database_timeout=0.2, upload_keep_mb=0)
+    client = start(database_url=stoppable.conninfo, database_timeout=1.0, upload_keep_mb=0)
     corpus = client.post("/api/v1/corpora", json={"name": "travel"}).json()["id"]
     stoppable.stop()
     assert_store_unavailable(client.post(f"/api/v1/corpora/{corpus}/documents", json={"text": "A text."}))
@@ -132,7 +139,7 @@ def test_uploads_are_refused_where_the_setting_says_so(stoppable: StoppableServe
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 @pytest.mark.slow
 def test_it_outlives_a_restart_of_its_database(stoppable: StoppableServer, start: Start, mode: str) -> None:
-    client = start(database_url=stoppable.conninfo, database_timeout=0.5)
+    client = start(database_url=stoppable.conninfo, database_timeout=1.0)
     add_document(client)
     stoppable.stop(mode)
     assert_store_unavailable(client.post(SEARCH, json={"query": QUESTION}))
@@ -154,8 +161,7 @@ def test_a_database_that_stops_during_a_request_fails_that_request_only(
         owner.execute("LOCK TABLE rag.data_chunks IN ACCESS EXCLUSIVE MODE")
         asking = threading.Thread(target=lambda: outcome.append(client.post(SEARCH, json={"query": "travel limits"})))
         asking.start()
-        time.sleep(0.8)
-        assert not outcome
+        wait_for_lock(database_server)
         drop_connections(database_server)
         asking.join(10)
     assert_store_unavailable(outcome[0])
@@ -166,7 +172,7 @@ def test_a_database_that_stops_during_a_request_fails_that_request_only(
 def test_a_search_or_list_that_takes_too_long_is_stopped_and_disturbs_nobody(
     start: Start, database_server: EmbeddedServer, locked: str, slow: str
 ) -> None:
-    client = start(search_timeout=0.5, database_pool_size=2)
+    client = start(search_timeout=1.5, database_pool_size=2)
     add_document(client)
     corpus = client.get("/api/v1/corpora").json()["items"][0]["id"]
     send = {
@@ -187,7 +193,7 @@ def test_a_search_or_list_that_takes_too_long_is_stopped_and_disturbs_nobody(
 
 @pytest.mark.slow
 def test_connections_that_died_while_idle_cost_no_request(start: Start, database_server: EmbeddedServer) -> None:
-    client = start(database_timeout=10.0)
+    client = start()
     add_document(client)
     for _ in range(3):
         drop_connections(database_server)
@@ -195,13 +201,13 @@ def test_connections_that_died_while_idle_cost_no_request(start: Start, database
 
 
 def test_too_many_connections_are_an_honest_error(start: Start, database_server: EmbeddedServer) -> None:
-    client = start(database_pool_size=1, database_timeout=0.3)
+    client = start(database_pool_size=1, database_timeout=1.0)
     add_document(client)
     with psycopg.connect(database_server.owner_conninfo) as owner:
         owner.execute("LOCK TABLE rag.corpora IN ACCESS EXCLUSIVE MODE")
         waiting = threading.Thread(target=lambda: client.post(SEARCH, json={"query": QUESTION}))
         waiting.start()
-        time.sleep(0.3)
+        wait_for_lock(database_server)
         assert_store_unavailable(client.post(SEARCH, json={"query": QUESTION}))
         owner.rollback()
         waiting.join(10)
@@ -218,7 +224,7 @@ def test_a_schema_that_is_too_old_shows_in_ready(start: Start, database_server: 
 
 
 def test_a_server_without_a_free_connection_is_an_honest_error(start: Start, database_server: EmbeddedServer) -> None:
-    client = start(database_timeout=0.5)
+    client = start(database_timeout=1.0)
     add_document(client)
     with psycopg.connect(database_server.owner_conninfo, autocommit=True) as owner:
         database = sql.Identifier(str(owner.info.dbname))

@@ -177,6 +177,7 @@ def test_a_folder_is_used_in_one_container_at_a_time(folder: Path, monkeypatch: 
     """A second server would start on the same files, because it does not see the process of the first."""
     process = holder(folder)
     with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(embedded, "_joined", [])  # those of other tests are not left with it
         elsewhere.setattr(embedded, "_world", lambda: "another container")
         with pytest.raises(ConfigurationError, match="another container or on another machine"):
             asyncio.run(embedded.start_embedded_server(folder))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -32,19 +30,24 @@ from tests.doubles.ollama import (
 )
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
 from tests.integration.resilience.test_clients_that_leave import chat_address
-from tests.serving import wait_until
+from tests.serving import leave_when, wait_until
 
 ANSWER, STREAM, SEARCH = "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/query"
 pytestmark = pytest.mark.usefixtures("quick_retries")
 GOOD = "The limit for travel is 300 euros a day [C1]."
 
 
+IMPATIENT = {"first_token_timeout": 1.5, "token_timeout": 1.0}
+
+
 @pytest.fixture
-def client(start: Start, ollama: OllamaDouble) -> Iterator[httpx.Client]:
+def client(start: Start, ollama: OllamaDouble, request: pytest.FixtureRequest) -> httpx.Client:
+    """Where the test has a fault in which the model hangs, the service soon gives it up."""
+    fault = getattr(request.node, "callspec", None) and request.node.callspec.params.get("fault")
     ollama.answer = GOOD
-    client = start()
+    client = start(**IMPATIENT if fault in HANGING else {})
     add_document(client)
-    yield client
+    return client
 
 
 def ask(client: httpx.Client, url: str = ANSWER, question: str = QUESTION) -> httpx.Response:
@@ -82,6 +85,10 @@ MIDWAY = {
     "breaks the body off": [Say("The limit"), Break()],
     "sends an error line": [Say("The limit"), ErrorLine("runner died")],
     "sends half a line": [Say("The limit"), Raw(b'{"message": {"con'), Break()],
+}
+HANGING = {
+    *(name for name, (replies, _, _) in BEFORE_FIRST_TOKEN.items() if any(Hang() in reply.steps for reply in replies)),
+    *(name for name, steps in MIDWAY.items() if Hang() in steps),
 }
 NOTICE = "The language model could not answer; these are quotes from the documents."
 
@@ -202,23 +209,15 @@ def test_slow_drip_is_a_good_answer(client: httpx.Client, ollama: OllamaDouble) 
 
 @pytest.mark.parametrize("stage", ["before the first token", "between tokens"])
 @pytest.mark.parametrize("url", [ANSWER, STREAM])
-def test_a_client_that_leaves_frees_the_model_within_a_second(
-    start: Start, ollama: OllamaDouble, url: str, stage: str
-) -> None:
+def test_a_client_that_leaves_frees_the_model_at_once(start: Start, ollama: OllamaDouble, url: str, stage: str) -> None:
     ollama.answer = GOOD
     client = start(model_concurrency=1, model_queue=0, first_token_timeout=30, token_timeout=30, answer_timeout=60)
     add_document(client)
     ollama.script(CHAT, chat(*([Say("The limit")] if stage == "between tokens" else []), Hang()))
-    with (
-        pytest.raises(httpx.ReadTimeout),
-        httpx.Client(base_url=client.base_url, timeout=httpx.Timeout(5, read=0.5), trust_env=False) as impatient,
-    ):
-        impatient.post(url, json={"query": QUESTION}).read()
-    left = time.monotonic()
-    wait_until(lambda: ollama.open_streams == 0, 2)
-    assert time.monotonic() - left < 1.0
+    leave_when(lambda: ollama.open_streams == 1, client, url, QUESTION)
+    wait_until(lambda: ollama.open_streams == 0)  # no limit of a model has passed
     # The model's connection closes a moment before the slot is given back.
-    wait_until(lambda: ask(client).status_code == 200, 2)
+    wait_until(lambda: ask(client).status_code == 200)
     assert_works_again(client)
 
 
@@ -247,7 +246,7 @@ def test_answers_go_on_without_embeddings(client: httpx.Client, ollama: OllamaDo
 
 
 def test_quotes_go_on_while_embeddings_hang(start: Start, ollama: OllamaDouble) -> None:
-    client = start(chat_provider="extractive")
+    client = start(chat_provider="extractive", **IMPATIENT)
     add_document(client)
     ollama.script(EMBED, *[Reply(delay=30)] * 4)
     assert_works_again(client)
@@ -282,22 +281,20 @@ def test_a_wrong_dimension_never_reaches_the_store(client: httpx.Client, ollama:
 @pytest.mark.slow
 def test_a_dead_model_is_left_alone_and_found_again(start: Start, ollama: OllamaDouble) -> None:
     ollama.answer = GOOD
-    client = start(breaker_failures=2, breaker_seconds=1.0)
+    client = start(breaker_failures=2, breaker_seconds=15.0, first_token_timeout=4.0)
     add_document(client)
     ollama.script(CHAT, *[chat(Hang())] * 2)
     for _ in range(2):
         assert ask(client).json()["modelError"] == "llm_unavailable"
-    began = time.monotonic()
     response = ask(client)
-    assert time.monotonic() - began < 1.4  # no timeout is waited for
     assert_quotes(response.json(), "llm_unavailable")
-    assert len(ollama.bodies(CHAT)) == 2
+    assert len(ollama.bodies(CHAT)) == 2  # it was not asked, so no timeout was waited for
     ready = client.get("/health/ready")
     assert ready.status_code == 200
     assert ready.json()["status"] == "degraded"
     assert ready.json()["dependencies"]["chat"]["code"] == "circuit_open"
     assert 'rag_circuit_open{provider="chat model"} 1.0' in client.get("/metrics").text
-    wait_until(lambda: ask(client).json()["modelError"] is None, 5)
+    wait_until(lambda: ask(client).json()["modelError"] is None, 60)
     assert client.get("/health/ready").json()["status"] == "ready"
 
 

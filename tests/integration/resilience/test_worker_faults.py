@@ -190,7 +190,7 @@ async def test_a_full_disk_postpones_documents_and_leaves_searching_alone(house:
     with house.owner() as owner:
         owner.execute(DISK_FULL.format(table="rag.data_chunks"))
     async with house.working(), _pauses_left_out(house):
-        for _ in range(400):
+        for _ in range(2000):
             state = await house.status(ana, upload)
             if state.attempts >= 2:
                 break

@@ -60,7 +60,7 @@ async def test_role_of_the_migrations_passes(database: Database) -> None:
 
 async def test_a_transaction_in_which_nothing_happens_lets_go_of_its_locks(database_server: EmbeddedServer) -> None:
     """A frozen process holds no lock for longer than it may be silent."""
-    frozen = Database(database_server.service_conninfo, pool_size=1, timeout=5, idle_timeout=0.2)
+    frozen = Database(database_server.service_conninfo, pool_size=1, timeout=5, idle_timeout=1.0)
     other = Database(database_server.service_conninfo, pool_size=1, timeout=5)
     await frozen.open()
     await other.open()
@@ -68,7 +68,7 @@ async def test_a_transaction_in_which_nothing_happens_lets_go_of_its_locks(datab
         with pytest.raises(StoreError):
             async with frozen.transaction(ADMIN) as connection:
                 await connection.execute("SELECT pg_advisory_xact_lock(1)")
-                async with asyncio.timeout(5), other.transaction(ADMIN) as waiting:
+                async with asyncio.timeout(20), other.transaction(ADMIN) as waiting:
                     await waiting.execute("SELECT pg_advisory_xact_lock(1)")
                 await connection.execute("SELECT 1")
         async with frozen.transaction(ADMIN) as connection:

@@ -24,7 +24,7 @@ from tests.conftest import FakeEmbedding
 from tests.integration.sync.conftest import Desk
 from tests.integration.tenancy.conftest import ADMIN, INDEX, load_indices, parse_here
 
-PAUSE = 0.02  # seconds for each document
+PAUSE = 0.1  # seconds for each document
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.integration.sync.killing"])
 

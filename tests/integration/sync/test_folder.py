@@ -181,16 +181,18 @@ async def test_a_file_that_changes_while_it_is_read(desk: Desk, monkeypatch: pyt
 
 
 @pytest.mark.slow
-async def test_a_thousand_unchanged_files_take_three_seconds_and_no_embedding(desk: Desk) -> None:
+async def test_a_thousand_unchanged_files_take_a_fraction_of_the_time_and_no_embedding(desk: Desk) -> None:
     for number in range(1000):
         path = desk.folder / f"{number}.txt"
         path.write_text(f"Text number {number}.")
         os.utime(path, (1_700_000_000, 1_700_000_000))
+    started = time.monotonic()
     assert len((await desk.sync()).added) == 1000
+    first = time.monotonic() - started
     embedded = len(desk.embedding.texts)
     started = time.monotonic()
     assert (await desk.sync()).unchanged == 1000
-    assert time.monotonic() - started <= 3
+    assert time.monotonic() - started < first / 4
     assert len(desk.embedding.texts) == embedded
 
 
@@ -204,12 +206,14 @@ async def test_a_watch_sees_changes_and_a_folder_that_goes(desk: Desk) -> None:
             events.put_nowait(event)
 
     async def next_report() -> SyncReport | RagError:
-        return await asyncio.wait_for(events.get(), 5)
+        return await asyncio.wait_for(events.get(), 30)
 
     watching = asyncio.create_task(watch())
     try:
         await next_report()
-        desk.write(b="Bananas are yellow.")
+        ready = desk.folder.with_name("b.txt")
+        ready.write_text("Bananas are yellow.")
+        ready.rename(desk.folder / "b.txt")  # it comes whole
         report = await next_report()
         assert isinstance(report, SyncReport) and report.added == ["b.txt"]
         away = desk.folder.with_name("away")

@@ -176,14 +176,14 @@ async def test_one_run_at_a_time_and_a_dead_worker_is_followed(desk: Desk, monke
     async with desk.house.database.transaction(ADMIN) as connection:
         await delete_corpus(connection, desk.corpus.id)
     with pytest.raises(ConflictError, match="was removed"):
-        await asyncio.wait_for(gone, 5)
+        await asyncio.wait_for(gone, 20)
     with desk.house.owner() as owner:
         assert owner.execute("SELECT count(*) FROM rag.sources").fetchone() == (0,)
 
 
 def _runner(desk: Desk) -> SourceRunner:
     return SourceRunner(
-        Settings(**{"job_stalled_seconds": 0.4}), desk.house.database, desk.house.ingestor(), load_indices()
+        Settings(**{"job_stalled_seconds": 2.0}), desk.house.database, desk.house.ingestor(), load_indices()
     )
 
 

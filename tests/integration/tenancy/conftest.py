@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # processes that tests start and kill load this module, too
 
 ADMIN = Identity(user_id=UUID("00000000-0000-4000-8000-000000000001"), role=Role.ADMIN)
 QUICK = WorkerOptions(
-    stalled_seconds=1.0,
+    stalled_seconds=10.0,  # a busy machine may keep a worker from its heartbeat for one
     upkeep_seconds=0.3,
     poll_seconds=0.2,
     restart_seconds=0.1,
@@ -50,6 +50,7 @@ QUICK = WorkerOptions(
     backoff_seconds=0.05,
     backoff_max_seconds=0.2,
 )
+IMPATIENT = replace(QUICK, stalled_seconds=1.0)  # for tests in which a worker or its job is lost
 INDEX = "general"
 ADVICE_INDEX = "retirement"  # its chunks have the types that the advisor asks for
 

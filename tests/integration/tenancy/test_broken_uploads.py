@@ -6,7 +6,6 @@ import asyncio
 import gc
 import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -73,7 +72,7 @@ async def wire(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("rag_service.components.build_embedding", lambda _, **__: house.embedding)
     # One connection to the database: whoever held it while a body arrives would stop everybody.
     settings = web_settings(
-        database_url=house.server.service_conninfo, worker_embedded=False, database_pool_size=1, database_timeout=2
+        database_url=house.server.service_conninfo, worker_embedded=False, database_pool_size=1, database_timeout=10
     )
     with ExitStack() as stack:
         client = await asyncio.to_thread(stack.enter_context, serving(create_app(settings)))
@@ -109,6 +108,7 @@ def break_off(wire: Wire, *, reset: bool) -> None:
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
 async def test_an_upload_broken_off_halfway_leaves_nothing(wire: Wire, reset: bool) -> None:
+    wire.client.get(wire.documents)  # by now the service has its connection to the database
     sockets = open_sockets()
     for _ in range(4):  # the first ones load code and make room that stays
         await asyncio.to_thread(break_off, wire, reset=reset)
@@ -217,6 +217,7 @@ async def test_two_versions_sent_at_the_same_moment_end_as_one_of_them(wire: Wir
     assert {reply.status_code for reply in replies} == {202}
     async with wire.house.working():
         ends = [await asyncio.to_thread(settle, wire, reply.headers["location"]) for reply in replies]
+        await asyncio.to_thread(wait_until, lambda: wire.counts()["procrastinate_jobs"] == 0)
     assert sorted((end["status"], end["code"]) for end in ends) == [*[("failed", "superseded")] * 3, ("indexed", None)]
     winner = next(reply for reply, end in zip(replies, ends, strict=True) if end["status"] == "indexed")
     document = f"/api/v1/documents/{winner.json()['documentId']}"
@@ -233,7 +234,7 @@ def settle(wire: Wire, path: str) -> dict[str, Any]:
         found.update(wire.client.get(path).json())
         return found["status"] in ("indexed", "failed")
 
-    wait_until(final, 20)
+    wait_until(final, 60)
     return found
 
 
@@ -252,12 +253,13 @@ async def test_deleting_what_is_being_indexed_ends_it(wire: Wire, what: str) -> 
     status = upload.headers["location"]
     async with wire.house.working(parser=slow):
         await asyncio.wait_for(parsing.wait(), 10)
-        watching = asyncio.create_task(asyncio.to_thread(watch, wire, status))
-        await asyncio.sleep(0.1)
+        events: list[str] = []
+        watching = asyncio.create_task(asyncio.to_thread(watch, wire, status, events))
+        await asyncio.to_thread(wait_until, lambda: events)
         path = wire.documents.removesuffix("/documents")
         path = path if what == "corpus" else f"/api/v1/documents/{upload.json()['documentId']}"
         assert (await asyncio.to_thread(wire.client.delete, path)).status_code == 204
-        events = await asyncio.wait_for(watching, 10)
+        await asyncio.wait_for(watching, 20)
         assert '"status":"parsing"' in events[0]
         assert '"code":"not_found"' in events[-1]
         assert wire.client.get(status).status_code == 404
@@ -272,6 +274,6 @@ async def test_deleting_what_is_being_indexed_ends_it(wire: Wire, what: str) -> 
     assert wire.counts() == {**NOTHING, "documents": left, "uploads": left, "originals": left, "data_chunks": left}
 
 
-def watch(wire: Wire, path: str) -> Iterator[str]:
-    reply = wire.client.get(path + "/events", headers={"Accept": "application/x-ndjson"})
-    return [line for line in reply.text.splitlines() if "heartbeat" not in line]
+def watch(wire: Wire, path: str, events: list[str]) -> None:
+    with wire.client.stream("GET", path + "/events", headers={"Accept": "application/x-ndjson"}) as reply:
+        events.extend(line for line in reply.iter_lines() if "heartbeat" not in line)

@@ -26,7 +26,7 @@ def test_a_chat_answers_without_context_and_says_so(
     monkeypatch.setattr("rag_service.components.build_embedding", lambda _, **__: fake_embedding)
     settings = Settings(
         database_url=stoppable.conninfo,  # type: ignore[arg-type]  # as text
-        database_timeout=0.1,
+        database_timeout=1.0,
         worker_embedded=False,
         auth="required",
         auth_cache_seconds=0,

@@ -16,7 +16,7 @@ from rag_service.store.database import Database
 from rag_service.store.documents.uploads import UploadStatus
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import migrate
-from tests.integration.tenancy.conftest import House
+from tests.integration.tenancy.conftest import IMPATIENT, House
 from tests.integration.tenancy.killing import chunk_set, ingest_under_fire, make_documents, statistics
 from tests.integration.tenancy.worker_process import parse_slowly
 
@@ -56,7 +56,7 @@ async def test_an_api_killed_right_after_the_acceptance_loses_nothing(house: Hou
         ).fetchone()
     assert counts == (1, 1, 1)
     async with house.working():
-        for _ in range(400):
+        for _ in range(1000):
             if await house.ask(ana, "llamas"):
                 return
             await asyncio.sleep(0.03)
@@ -71,7 +71,7 @@ async def test_uploads_survive_a_lost_queue(house: House) -> None:
     upload = await house.uploads.accept(document, corpus_id=corpus.id, identity=ana)
     with house.owner() as owner:
         owner.execute("DELETE FROM rag.procrastinate_jobs")
-    async with house.working():
+    async with house.working(options=IMPATIENT):
         (done,) = await house.settled(ana, upload)
     assert done.status is UploadStatus.INDEXED
 
@@ -88,7 +88,7 @@ async def test_the_database_restarts_during_ingest(tmp_path: Path, fake_embeddin
         corpus = await house.corpus(ana)
         documents = make_documents(8)
         half = [await house.uploads.accept(d, corpus_id=corpus.id, identity=ana) for d in documents[:4]]
-        async with house.working(parser=parse_slowly):
+        async with house.working(parser=parse_slowly, options=IMPATIENT):
             await _until_one_is_indexed(house)
             await asyncio.to_thread(_control, tmp_path / "postgres", "restart", mode)
             rest = [await _accept(house, ana, document, corpus.id) for document in documents[4:]]

@@ -99,7 +99,7 @@ def test_the_queue_schema_is_the_one_of_the_installed_package() -> None:
 async def test_many_interleaved_people_on_two_connections_see_their_own_only(house: House) -> None:
     """5,000 searches of 200 people; every row found is compared with its owner."""
     people = await asyncio.to_thread(_settle, house)
-    database = Database(house.server.service_conninfo, pool_size=2, timeout=30)
+    database = Database(house.server.service_conninfo, pool_size=2, timeout=300)
     await database.open()
     vector = vector_literal(house.embedding.get_query_embedding("shared word"))
     foreign = found = 0

@@ -38,7 +38,7 @@ async def test_files_are_kept_in_a_folder_and_go_with_their_document(house: Hous
     async with house.database.transaction(ana) as connection:
         await remove_document(connection, first.document_id)
     async with house.working():
-        for _ in range(200):
+        for _ in range(1000):
             if not _files(tmp_path):
                 break
             await asyncio.sleep(0.03)

@@ -357,7 +357,7 @@ async def test_expired_content_is_out_of_reach_before_it_is_purged(house: House)
         assert await house.ask(ana, "llamas") == {LLAMAS}
         with house.owner() as owner:
             owner.execute("UPDATE rag.documents SET expires_at = now() - interval '1 second'")
-            for _ in range(100):
+            for _ in range(1000):
                 if owner.execute("SELECT count(*) FROM rag.documents").fetchone() == (0,):
                     break
                 await asyncio.sleep(0.05)
@@ -430,7 +430,7 @@ async def test_uploads_of_someone_who_may_no_longer_write_fail(house: House) -> 
 
 async def _queue_is_empty(house: House) -> None:
     with house.owner() as owner:
-        for _ in range(200):
+        for _ in range(1000):
             if owner.execute("SELECT count(*) FROM rag.procrastinate_jobs").fetchone() == (0,):
                 return
             await asyncio.sleep(0.03)

@@ -58,7 +58,7 @@ def stop(process: ForkServerProcess) -> tuple[int | None, float]:
     """Ask it to stop: exit code, seconds until then."""
     began = time.monotonic()
     process.terminate()
-    process.join(20)
+    process.join(40)
     return process.exitcode, time.monotonic() - began
 
 
@@ -96,7 +96,7 @@ def test_it_takes_a_job_finishes_it_and_stops_when_told(
         code, seconds = stop(process)
     output = (tmp_path / OUTPUT).read_text()
     assert (code, "Traceback" in output) == (0, False), output
-    assert seconds < 20
+    assert seconds < 30
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_stopped_in_the_middle_it_puts_the_document_back_for_the_next_one(
         code, seconds = stop(process)
     output = (tmp_path / OUTPUT).read_text()
     assert (code, "Traceback" in output) == (0, False), output
-    assert seconds < GRACE + 5
+    assert seconds < GRACE + 25  # not the minute that its embedding takes
     ollama.unscript(EMBED)
     left = client.get(path).json()
     assert (left["status"], left["attempts"]) == ("pending", 0)  # at once, and not counted as a failed try
@@ -119,7 +119,7 @@ def test_stopped_in_the_middle_it_puts_the_document_back_for_the_next_one(
 
 
 def test_a_worker_whose_settings_are_wrong_says_so_and_fails(environment: dict[str, str]) -> None:
-    code, printed, said = run(["worker"], {**environment, "RAG_WORKER_CONCURRENCY": "0"}, seconds=20)
+    code, printed, said = run(["worker"], {**environment, "RAG_WORKER_CONCURRENCY": "0"})
     assert code == 1
     assert "RAG_WORKER_CONCURRENCY" in said
     assert "Traceback" not in printed + said

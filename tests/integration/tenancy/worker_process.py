@@ -23,10 +23,10 @@ from rag_service.readers.parse import parse
 from rag_service.store.database import Database
 from rag_service.store.documents.originals import Originals
 from tests.conftest import FakeEmbedding
-from tests.integration.tenancy.conftest import INDEX, QUICK
+from tests.integration.tenancy.conftest import IMPATIENT, INDEX
 
 PAUSE = 0.08  # seconds, in each stage
-OPTIONS = replace(QUICK, stalled_seconds=1.2, attempts=1000)
+OPTIONS = replace(IMPATIENT, stalled_seconds=1.2, attempts=1000)
 
 
 class SlowEmbedding(FakeEmbedding):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +17,10 @@ from tests.integration.web.conftest import ServePage
 from tests.integration.web.scenes import Scene
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 WIDE, PHONE, NARROWEST = (1280, 860), (390, 800), (320, 640)
-WAIT_SECONDS = 20  # for whatever a test waits for; the machine may be busy
+WAIT_SECONDS = 60  # for whatever a test waits for; the machine may be slow and busy
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the first takes least time
 # Chromium's address bar is a page of its own, which takes half of its processor time. Of two such lists only the last
 # one holds, so the first lines are from Playwright's.
@@ -43,8 +44,32 @@ def find_axe() -> Path | None:
     return next((path for path in (named, named / "node_modules/axe-core/axe.min.js") if path.is_file()), None)
 
 
+def expect(what: Locator | Page, message: str | None = None) -> Any:
+    """Playwright's assertions, which wait: the page may still be about to become what it is expected to be."""
+    from playwright.sync_api import expect  # may be missing; then there is no browser either
+
+    expect.set_options(timeout=WAIT_SECONDS * 1000)
+    return expect(what, message)
+
+
+def comes_true(page: Page, holds: Callable[[], Any]) -> bool:
+    """Whether something that no assertion of Playwright's tells comes to hold; the page goes on meanwhile."""
+    end = time.monotonic() + WAIT_SECONDS
+    while not holds() and time.monotonic() < end:
+        page.wait_for_timeout(20)
+    return bool(holds())
+
+
+AT_REST = """() => {
+    const isEndless = (one) => one.effect.getComputedTiming().endTime === Infinity;
+    const isBusy = [...document.querySelectorAll("[aria-busy=true]")].some((one) => one.checkVisibility());
+    return !isBusy && document.getAnimations().every(isEndless);
+}"""
+
+
 def serious_findings(page: Page, axe: Path) -> list[tuple[str, str]]:
-    """What axe-core finds: (rule, first element)."""
+    """What axe-core finds: (rule, first element), once the page is at rest: a list that is fetched anew is pale."""
+    page.wait_for_function(AT_REST)
     page.evaluate(axe.read_text(encoding="utf-8"))
     # Tabs of a strip that is scrolled to the side are taken for skip links.
     options = "{ resultTypes: ['violations'], rules: { 'skip-link': { enabled: false } } }"

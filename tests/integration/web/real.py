@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from tests.serving import wait_until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-START_SECONDS = 60.0  # the embedding model is loaded on a machine that may be busy
+START_SECONDS = 180.0  # the embedding model is loaded on a machine that may be slow and busy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +77,10 @@ def real_service(postgres: EmbeddedServer) -> Iterator[RealService]:
 
 
 @contextmanager
-def running_service(postgres: EmbeddedServer, **changes: Any) -> Iterator[RealService]:
-    """A service with a database of its own; `changes` of its settings."""
+def running_service(
+    postgres: EmbeddedServer, *, listening: socket.socket | None = None, **changes: Any
+) -> Iterator[RealService]:
+    """A service with a database and a port of its own, that of `listening` if given; `changes` of its settings."""
     name = f"page_{uuid.uuid4().hex}"
     template = psycopg.conninfo.conninfo_to_dict(postgres.owner_conninfo)["dbname"]
     with psycopg.connect(make_conninfo(postgres.owner_conninfo, dbname="postgres"), autocommit=True) as connection:
@@ -85,7 +88,7 @@ def running_service(postgres: EmbeddedServer, **changes: Any) -> Iterator[RealSe
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(str(template)))
         )
         conninfo = make_conninfo(postgres.owner_conninfo, dbname=name, user=SERVICE_ROLE)
-        with _Serving(conninfo, changes) as (application, url):
+        with _Serving(conninfo, changes, listening) as (application, url):
             # In a thread: Playwright keeps an event loop of its own in this one.
             with ThreadPoolExecutor() as pool:
                 key = pool.submit(lambda: asyncio.run(_first_key(conninfo))).result()
@@ -98,21 +101,22 @@ def running_service(postgres: EmbeddedServer, **changes: Any) -> Iterator[RealSe
 class _Serving:
     """A server in a thread of its own for the length of a block."""
 
-    def __init__(self, conninfo: str, changes: Mapping[str, Any]):
+    def __init__(self, conninfo: str, changes: Mapping[str, Any], listening: socket.socket | None):
         common = {"auth": "required", "auth_cache_seconds": 0, "upload_max_mb": 1}
         settings = Settings(database_url=conninfo, **{**common, **changes})
         self._application = create_app(settings)
         config = uvicorn.Config(
             self._application,
             host="127.0.0.1",
-            port=settings.http.port if changes else 0,
+            port=0,
             log_config=None,
             access_log=False,
             proxy_headers=False,
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run)
+        sockets = None if listening is None else [listening]
+        self._thread = threading.Thread(target=self._server.run, args=(sockets,))
 
     def __enter__(self) -> tuple[Litestar, str]:
         self._thread.start()
@@ -175,11 +179,11 @@ def enter(browser: Browser, real_service: RealService) -> Iterator[SignIn]:
 
 
 def _shared_paths(service: RealService) -> list[str]:
-    """Of the agents and corpora that an administrator sees."""
+    """Of the agents and corpora that the administrator sees, and of the conversations had as that one."""
     with service.client(service.admin) as client:
         return [
             f"/api/v1/{kind}/{one['id']}"
-            for kind in ("agents", "corpora")
+            for kind in ("agents", "corpora", "conversations")
             for one in client.get(f"/api/v1/{kind}", params={"limit": 100}).raise_for_status().json()["items"]
         ]
 

@@ -12,7 +12,7 @@ from rag_service.answering.proof.claims import find_marks
 from rag_service.api.http.problems import describe
 from rag_service.errors import ConflictError, ContextOverflowError, NotFoundError, RagError
 from tests.conftest import mostly_slow
-from tests.integration.web.browser import Open, Visit, browser, visit
+from tests.integration.web.browser import Open, Visit, browser, expect, visit
 from tests.integration.web.scenes import Scene
 
 __all__ = ["browser", "visit"]  # fixtures
@@ -183,13 +183,13 @@ def test_source_that_cannot_be_loaded_shows_the_excerpt(visit: Open, broken: str
     one.page.wait_for_selector(MARKED)
     assert "4200" in one.page.locator(MARKED).first.inner_text() or "4200" in one.page.locator("#panel").inner_text()
     expected = "could not be loaded" if broken == "server" else "has changed since"
-    assert expected in one.page.locator("#panel").inner_text()
+    expect(one.page.locator("#panel")).to_contain_text(expected, use_inner_text=True)
 
 
 def test_too_long_a_question_is_not_sent(visit: Open) -> None:
     one = visit(settings={"query_max_chars": 20})
     one.page.fill("#question", "x" * 21)
-    assert "21 of at most 20" in one.page.locator("#question-hint").inner_text()
+    expect(one.page.locator("#question-hint")).to_contain_text("21 of at most 20", use_inner_text=True)
     assert one.page.locator("#send").is_disabled()
 
 
@@ -197,7 +197,7 @@ def test_too_long_a_question_is_not_sent(visit: Open) -> None:
 def test_very_long_answer_stays_usable(visit: Open) -> None:
     one = visit()
     one.ask("long")
-    assert one.page.locator(".badge").count() == 400
+    expect(one.page.locator(".badge")).to_have_count(400)
     one.page.fill("#question", "next")
     one.badge(399).click()
     one.page.wait_for_selector(MARKED)
@@ -294,6 +294,22 @@ def test_dates_and_numbers_are_written_as_in_the_readers_country(
     one = visit(locale=locale)
     assert run(one, "listing.js", "({ day }) => day('2026-11-25T12:00:00Z')") == day
     assert run(one, "i18n.js", "({ whole }) => whole(1234)") == number
+
+
+OVERTAKEN = """({ Listing }) => {
+    const replies = [];
+    const load = () => new Promise((reply) => replies.push(reply));
+    const listing = new Listing({ label: "", empty: "", load, row: () => document.createElement("li") });
+    const shown = listing.show(0).then(() => listing.element.querySelectorAll("li").length);
+    listing.show(0);
+    replies[0]({ items: [], total: 0 });
+    setTimeout(() => replies[1]({ items: [{ id: 1 }], total: 1 }));
+    return shown;
+}"""
+
+
+def test_a_list_that_is_fetched_anew_meanwhile_counts_as_shown_when_the_newest_of_it_is_there(visit: Open) -> None:
+    assert run(visit(), "listing.js", OVERTAKEN) == 1
 
 
 UNCERTAIN = """({ makeVerdict }, changes) => {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -22,6 +21,7 @@ from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement,
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.servers.resilience import Slots
 from rag_service.store.judge_examinations import Examination
+from tests.timing import seconds_of
 
 PARKING = "Parking costs 75 euros a year. Permits are sold at the town hall."
 POOL = "The pool opens at nine. Children under six swim free of charge."
@@ -163,9 +163,8 @@ def test_a_hundred_claims_over_ten_passages_take_less_than_a_second(checkout: Pa
     hits: list[Hit] = [_hit(claim) for claim in claims[:10]]
     text = " ".join(f"{claim.claim.rstrip(' .')}." for claim in claims)
     check_text("The pool opens at nine.", hits, "en")  # what is read once
-    began = time.process_time()
+    assert seconds_of(lambda: check_text(text, hits, "en")) < 1
     checked = check_text(text, hits, "en")
-    assert time.process_time() - began < 1
     assert len(checked.claims) + len(checked.unmarked) >= len(claims)
 
 

@@ -76,16 +76,16 @@ async def test_as_many_jobs_run_at_once_as_there_are_threads() -> None:
 
 def test_the_end_of_the_process_waits_for_the_running_job_and_not_for_the_queue() -> None:
     code = """
-        import time
+        import threading, time
         from rag_service.models.local_runtime import ModelThreads
-        thread = ModelThreads("test")
-        thread.submit(lambda: (time.sleep(0.3), print("running job done", flush=True)))
+        thread, begun = ModelThreads("test"), threading.Event()
+        thread.submit(lambda: (begun.set(), time.sleep(0.3), print("running job done", flush=True)))
         for _ in range(100):
-            thread.submit(lambda: time.sleep(10))
-        time.sleep(0.1)
+            thread.submit(lambda: time.sleep(100))
+        begun.wait()
     """
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True, timeout=9
+        [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True, timeout=90
     )
     assert ended.stdout == "running job done\n"
 
@@ -93,12 +93,12 @@ def test_the_end_of_the_process_waits_for_the_running_job_and_not_for_the_queue(
 def test_a_process_that_ends_waits_for_the_running_job_of_a_stopped_thread() -> None:
     """torch aborts a process whose end kills it at work: the service stopped while a document was embedded."""
     program = """
-import time
+import threading, time
 from rag_service.models.local_runtime import ModelThreads
-thread = ModelThreads("test")
-thread.submit(lambda: (time.sleep(0.5), print("done", flush=True)))
+thread, begun = ModelThreads("test"), threading.Event()
+thread.submit(lambda: (begun.set(), time.sleep(0.5), print("done", flush=True)))
 thread.submit(lambda: print("left in the queue"))
-time.sleep(0.1)
+begun.wait()
 thread.stop()
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable
 
 import numpy
@@ -16,6 +15,7 @@ from rag_service.readers.ocr.lines import ReadLine
 from rag_service.readers.ocr.recognition import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.parse import parse
 from rag_service.readers.pdf import scans
+from tests.timing import seconds_of
 from tests.unit.readers.samples import at
 
 
@@ -85,9 +85,8 @@ def test_thousands_of_pictures_take_a_fraction_of_a_second() -> None:
 
     image = Image.open(picture())
     data = pdf_of(draw)
-    began = time.process_time()
     (warning,) = parse(data, file_name="a.pdf").warnings
-    assert time.process_time() - began < 2
+    assert seconds_of(lambda: parse(data, file_name="a.pdf")) < 3
     assert warning == "120 pictures were not read (page 1)."
 
 

@@ -10,8 +10,6 @@ import pytest
 from rag_service.domain import DocumentRef
 from rag_service.retrieval.versions import ask_versions
 
-TOMORROW = datetime.now(UTC).date() + timedelta(days=1)
-
 
 def document(name: str, number: int, dated: date | None = None, corpus: int = 0) -> DocumentRef:
     return DocumentRef(
@@ -64,10 +62,11 @@ def test_other_documents_are_no_versions(found: list[DocumentRef]) -> None:
 
 
 def test_what_holds_from_tomorrow_is_not_in_force() -> None:
-    found = [document("fees.md", 1, date(2020, 1, 1)), document("fees new.md", 2, TOMORROW)]
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    found = [document("fees.md", 1, date(2020, 1, 1)), document("fees new.md", 2, tomorrow)]
     asked = ask_versions("What is the fee?", found)
     assert asked is not None and asked.others == {UUID(int=2)}
-    asked = ask_versions(f"What is the fee in {TOMORROW.year}?", found)
+    asked = ask_versions(f"What is the fee in {tomorrow.year}?", found)
     assert asked is not None and asked.others == {UUID(int=1)}
 
 

@@ -59,7 +59,7 @@ async def test_a_client_that_takes_nothing_holds_nothing_up(
 
 
 async def test_a_slow_client_that_takes_something_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(streaming, "SILENCE_SECONDS", 0.9)
     file, taken = bytes(1_000_000), bytearray()
 
     async def pieces() -> AsyncGenerator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
@@ -252,18 +253,19 @@ def test_a_wrong_provider_is_an_error_at_start(settings: dict[str, str], message
 
 
 async def test_a_blocking_llm_does_not_block_the_event_loop() -> None:
-    ticks = 0
+    released = threading.Event()
 
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await asyncio.sleep(0.01)
-            ticks += 1
+    class Waiting(Scripted):
+        @llm_completion_callback()
+        def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
+            def stream() -> CompletionResponseGen:
+                assert released.wait(20), "the event loop has no turn"
+                yield CompletionResponse(text=ANSWER, delta=ANSWER)
 
-    ticking = asyncio.create_task(tick())
-    await ask(Scripted(pause=0.05))
-    ticking.cancel()
-    assert ticks >= 10
+            return stream()
+
+    asyncio.get_running_loop().call_later(0.05, released.set)
+    assert await ask(Waiting()) == [ANSWER, ""]
 
 
 async def test_a_blocking_llm_that_hangs_is_left_in_time() -> None:

@@ -12,7 +12,7 @@ from rag_service.store.database import SearchSlots
 
 
 async def test_so_many_at_a_time_and_all_get_there() -> None:
-    slots = SearchSlots(limit=3, patience=0.02)  # waiting for longer is no error while the database answers
+    slots = SearchSlots(limit=3, patience=0.5)  # waiting for longer is no error while the database answers
     inside = most = done = 0
 
     async def search() -> None:
@@ -20,7 +20,7 @@ async def test_so_many_at_a_time_and_all_get_there() -> None:
         async with slots.take():
             inside += 1
             most = max(most, inside)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.06)
             inside -= 1
             done += 1
 
@@ -39,18 +39,18 @@ async def test_when_the_database_is_gone_nobody_waits_for_the_failures_of_all_ot
                 raise StoreError("gone")
         return time.monotonic() - began
 
-    waited = await asyncio.gather(*(fail() for _ in range(40)))
-    assert max(waited) < 1.0  # one after the other it would be two seconds
+    waited = await asyncio.gather(*(fail() for _ in range(400)))
+    assert max(waited) < 10  # one after the other it would be twenty seconds
 
 
 async def test_searches_that_the_database_stops_make_nobody_else_fail() -> None:
-    slots = SearchSlots(limit=1, patience=0.1)
+    slots = SearchSlots(limit=1, patience=0.8)
     ended: list[str] = []
 
     async def search(number: int) -> None:
         try:
             async with slots.take():
-                await asyncio.sleep(0.08)
+                await asyncio.sleep(0.3)
                 raise SearchTimeoutError("stopped")
         except (SearchTimeoutError, StoreError) as error:
             ended.append(error.code)
@@ -63,7 +63,7 @@ async def test_when_the_database_stands_still_nobody_waits_for_ever() -> None:
     slots = SearchSlots(limit=1, patience=0.1)
     async with slots.take():
         with pytest.raises(StoreError):
-            async with asyncio.timeout(2), slots.take():
+            async with asyncio.timeout(20), slots.take():
                 pass
 
 
@@ -84,5 +84,5 @@ async def test_who_gives_up_waiting_leaves_its_place() -> None:
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         assert waiting.cancelled()
-    async with asyncio.timeout(1), slots.take():
+    async with asyncio.timeout(20), slots.take():
         pass
