@@ -108,9 +108,11 @@ class Cutter:
         of its passage, or the same without the sentence that answers. Unanswered questions come with the window that
         seems to answer.
         """
-        chance = random.Random(seed)
+        chance = random.Random(seed)  # noqa: S311 - no secret
         blocks: list[list[Question]] = []
-        for _, ours in groupby(sorted(questions, key=lambda each: each.passage.source), key=attrgetter("passage.source")):
+        for _, ours in groupby(
+            sorted(questions, key=lambda each: each.passage.source), key=attrgetter("passage.source")
+        ):
             of_article = list(ours)
             blocks += [of_article[start : start + _BLOCK] for start in range(0, len(of_article), _BLOCK)]
         chance.shuffle(blocks)
@@ -153,7 +155,9 @@ def _answer_in(window: Window, answer: tuple[int, int] | None) -> frozenset[int]
     start, end = answer
     pieces = zip(window.sentence_of, window.places, strict=True)
     return frozenset(
-        place for place, (number, (begin, finish)) in enumerate(pieces) if number >= 0 and begin < end and finish > start
+        place
+        for place, (number, (begin, finish)) in enumerate(pieces)
+        if number >= 0 and begin < end and finish > start
     )
 
 

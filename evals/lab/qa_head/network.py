@@ -1,7 +1,7 @@
 """The head as it is trained, in torch.
 
-Two encoder layers, which begin as the last two of the packaged model, over question and passage together, and one rating
-for each token of the passage. What is learnt beside it and not shipped: the rating of "none of them", and the weight of
+Two encoder layers, which begin as the last two of the packaged model, over question and passage together, and a rating
+of each token of the passage. What is learnt beside it and not shipped: the rating of "none of them", and the weight of
 the similarity of tokens, which chooses sentences well without any training (MaxSim: Khattab and Zaharia, "ColBERT",
 2020). With that, the head only has to learn what similarity does not tell.
 """
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from evals.lab.qa_head.examples import Example
 from rag_service.models.embedding.bert_graph import HEAD_LAYERS
@@ -115,7 +115,7 @@ class Head(nn.Module):
 
 
 def loss_of(tokens: Tensor, rated: Tensor, batch: Batch) -> Tensor:
-    """How improbable the right sentence is among all and "none", and the answer's tokens among those of the sentence."""
+    """How improbable the right sentence is among all and "none", and the answer among the tokens of the sentence."""
     right = torch.cat([~batch.right.any(1, keepdim=True), batch.right], 1)
     loss = -torch.logsumexp(rated.log_softmax(1).masked_fill(~right, _FAR), 1).mean()
     around = (batch.sentences & batch.right[:, :, None]).any(1)
@@ -128,15 +128,15 @@ def loss_of(tokens: Tensor, rated: Tensor, batch: Batch) -> Tensor:
 
 
 def _rater(size: int) -> nn.Sequential:
-    rater = nn.Sequential(nn.Linear(size, _RATER), nn.GELU(), nn.Linear(_RATER, 1))
-    nn.init.normal_(rater[2].weight, std=0.01)
-    nn.init.zeros_(rater[2].bias)
-    return rater
+    last = nn.Linear(_RATER, 1)
+    nn.init.normal_(last.weight, std=0.01)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(nn.Linear(size, _RATER), nn.GELU(), last)
 
 
 def _similarity(batch: Batch) -> Tensor:
     """(b, s): mean over the question's tokens of the cosine to the most similar one of the sentence, less the mean."""
-    asked, read = F.normalize(batch.question, dim=-1), F.normalize(batch.passage, dim=-1)
+    asked, read = normalize(batch.question, dim=-1), normalize(batch.passage, dim=-1)
     with torch.autocast("cpu", enabled=False):  # bfloat16 would drown the differences
         cosines = torch.einsum("bqd,bpd->bqp", asked, read)
     best = torch.stack([cosines.masked_fill(~one[:, None], -1.0).amax(-1) for one in batch.sentences.unbind(1)], 1)

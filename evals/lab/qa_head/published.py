@@ -78,7 +78,9 @@ def _read_paragraph(paragraph: dict[str, Any], source: str) -> Iterator[Question
         places = [(int(each["answer_start"]), each["text"]) for each in answers if each["text"].strip()]
         if places or is_unanswered:
             asked.append((entry, is_unanswered, [(start, start + len(said)) for start, said in places[:1]]))
-    sentences = [(start, end) for start, end in split_sentences(text, language=guess_language(text)) if text[start:end].strip()]
+    sentences = [
+        (start, end) for start, end in split_sentences(text, language=guess_language(text)) if text[start:end].strip()
+    ]
     if len(text) > _LONG:
         answering = [
             number

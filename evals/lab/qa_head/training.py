@@ -30,7 +30,8 @@ def train(
 ) -> Head:
     """The head after one pass, with weights averaged over the steps.
 
-    `questions`: the examples of each; `report` gets the number of questions read, and the mean loss since the last call.
+    `questions`: the examples of each; `report` gets the number of questions read, and the mean loss since the last
+    call.
     """
     torch.manual_seed(SEED)
     states: dict[tuple[int, ...], npt.NDArray[np.float32]] = {}
@@ -45,7 +46,7 @@ def train(
         some = [example for examples in questions[start : start + _TOGETHER] for example in examples]
         states = {pieces: states[pieces] if pieces in states else encode(pieces) for pieces in _texts(some)}
         losses = []
-        for examples in _batches(some, random.Random(SEED + start)):
+        for examples in _batches(some, random.Random(SEED + start)):  # noqa: S311 - no secret
             if step == 0:
                 _standardise(head, some, states)
                 average = {name: value.detach().clone() for name, value in head.state_dict().items()}
@@ -55,8 +56,8 @@ def train(
                 group["lr"] = rate * pace
             batch = put_together(examples, states)
             with torch.autocast("cpu", torch.bfloat16):
-                rated = head(batch)
-            loss = loss_of(*rated, batch)
+                tokens, rated = head(batch)
+            loss = loss_of(tokens, rated, batch)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(head.parameters(), 1.0)
@@ -83,7 +84,9 @@ def _batches(examples: Sequence[Example], chance: random.Random) -> Iterator[lis
     yield from batches
 
 
-def _standardise(head: Head, examples: Sequence[Example], states: dict[tuple[int, ...], npt.NDArray[np.float32]]) -> None:
+def _standardise(
+    head: Head, examples: Sequence[Example], states: dict[tuple[int, ...], npt.NDArray[np.float32]]
+) -> None:
     """Take the mean and the deviation of what the rater sees from some examples, before training."""
     seen = []
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):

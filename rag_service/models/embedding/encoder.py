@@ -89,17 +89,18 @@ class Encoder:
         """The vectors of as many word pieces of a text as the model reads, without those of its prefix."""
         places = np.array(self.offsets(prefix + text)).reshape(-1, 2) - len(prefix)
         states, shared = self._read(prefix + text)
-        places = places[: len(states) - 2]  # two mark beginning and end
-        numbers = 1 + np.flatnonzero(places[:, 0] >= 0)
-        kept = states[numbers]
-        vectors = kept / np.linalg.norm(kept, axis=1, keepdims=True)
-        return TokenVectors(vectors, places[numbers - 1], numbers, shared)
+        of_prefix = int(np.count_nonzero(places[:, 0] < 0))
+        places = places[of_prefix : len(states) - 2]  # two tokens mark beginning and end
+        before = 1 + of_prefix
+        kept = states[before : before + len(places)]
+        return TokenVectors(kept / np.linalg.norm(kept, axis=1, keepdims=True), places, before, shared)
 
     def find_answer(self, question: TokenVectors, passage: TokenVectors) -> FloatVector | None:
         """How much each token of a passage looks like the answer, in log odds; None without a head."""
         if self._head is None or question.shared is None or passage.shared is None:
             return None
-        return self._head.rate(question.shared, passage.shared)[passage.numbers]
+        rated = self._head.rate(question.shared, passage.shared)
+        return rated[passage.before : passage.before + len(passage.places)]
 
     def _read_anew(self, text: str) -> Layers:
         """The layers over a text with its special pieces, cut to what the model reads."""

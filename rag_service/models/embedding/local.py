@@ -39,7 +39,7 @@ class TokenVectors:
 
     vectors: FloatVector  # (tokens, dimension), each of length 1; the prefix has none
     places: npt.NDArray[np.int64]  # (tokens, 2): where each begins and ends in the text
-    numbers: npt.NDArray[np.int64]  # (tokens,): the row of each in `shared`
+    before: int = 0  # tokens of the prefix, and the one that marks the beginning
     shared: FloatVector | None = None  # (all tokens, dimension): what a question-answering head reads
     answers: FloatVector | None = None  # (tokens,): how much each looks like the answer to a question, in log odds
 

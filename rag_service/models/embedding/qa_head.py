@@ -30,7 +30,8 @@ class QuestionAnsweringHead:
             self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime raises whatever it likes
             raise ConfigurationError(
-                f"The question-answering head {file} cannot be loaded ({type(error).__name__}): install rag-service again."
+                f"The question-answering head {file} cannot be loaded ({type(error).__name__}): install rag-service"
+                " again."
             ) from error
 
     def rate(self, question: States, passage: States) -> npt.NDArray[np.float32]:

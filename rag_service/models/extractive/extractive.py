@@ -10,7 +10,6 @@ of each (weights.py names the features), one for each language of questions, its
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -386,8 +385,7 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
             held = sum(map(weight_of.__getitem__, holds))
             fits = wanted is not None and wanted.search(sentence.folded) is not None
             named = _share_of_figures(figures, sentence.folded) if figures else 0.0
-            length = math.log1p(len(sentence.text.split()))
-            rows.append([held / total, 0.0, 0.0, max(0.0, standing) / best, float(fits), named, length])
+            rows.append([held / total, 0.0, 0.0, max(0.0, standing) / best, float(fits), named])
             sentences.append(replace(sentence, mark=mark, holds=holds))
     features = np.array(rows).reshape(-1, len(WORD_FEATURES))
     features[:, 1:3] = _rate_spelling(evidence.question, sentences)

@@ -17,8 +17,9 @@ from rag_service.models.embedding.local import TokenVectors
 from rag_service.models.extractive.sentences import Sentence
 
 TOKEN_FEATURES = (
-    "matched",  # mean over the question's tokens of the cosine to the most similar token of the sentence or the title
-    "matched_least",  # the same over the half of them that find the least similar tokens
+    # Mean of the cosine to the most similar token of the sentence or the title, over the half of the question's tokens
+    # that find the least similar ones.
+    "matched_least",
     "focused",  # mean over the tokens of the sentence of the cosine to the most similar token of the question
     "answers",  # logarithm of the mean odds of its tokens to be part of the answer
 )
@@ -88,7 +89,7 @@ def rate_tokens(
         if own.size:
             found = np.sort(np.maximum(own.max(axis=1), titled))
             answers = 0.0 if read.answers is None else _log_mean(read.answers[inside])
-            row[:] = found.mean(), found[: max(1, len(found) // 2)].mean(), own.max(axis=0).mean(), answers
+            row[:] = found[: max(1, len(found) // 2)].mean(), own.max(axis=0).mean(), answers
     return rows
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 _WEIGHTS_FILE = Path(__file__).with_name("weights.json")  # written by `python -m evals.lab sentences`
 
-# All are shares (0..1) but the length.
+# All are shares, 0..1.
 WORD_FEATURES = (
     "share",  # of the question's idf weight that the sentence holds
     "spelling",  # of the question's character n-grams that it holds; those that few candidates hold weigh more
@@ -19,7 +19,6 @@ WORD_FEATURES = (
     "standing",  # score of its passage over that of the best one
     "number",  # whether a number or a price was asked for and it holds one
     "figures",  # of the question's numbers that it holds, also within a range
-    "length",  # logarithm of its number of words
 )
 SIMILARITY = "similarity"  # to the question, by their cosine, beyond what the title says
 

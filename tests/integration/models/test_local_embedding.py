@@ -192,3 +192,15 @@ async def test_loading_opens_no_connection(monkeypatch: pytest.MonkeyPatch) -> N
     await embedding.warm_up()
     await embedding.aclose()
     assert opened == []
+
+
+async def test_the_head_points_at_the_words_that_answer(packaged_model: LocalEmbedding) -> None:
+    text = (
+        "The library\nThe library has 40,000 books. It was closed for repairs in March 2019 and opened again later."
+        " Members pay 12 euros a year. Books can be kept for three weeks."
+    )
+    for question, answer in (("When did the library close for repairs?", "2019"), ("What do members pay?", "12")):
+        _, read = await packaged_model.aget_token_vectors(question, [text])
+        assert read.answers is not None
+        begin, end = read.places[read.answers.argmax()]
+        assert answer in text[max(0, begin - 10) : end + 10]

@@ -1,4 +1,4 @@
-"""The question-answering head is trained on published questions, and its graph rates like the network that was trained."""
+"""The question-answering head is trained on published questions, and its graph rates like the network."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_passages_that_are_measured_elsewhere_are_told() -> None:
     measured = shingles(f"Something before it. {TEXT} Something after it.")
     passage = Passage(source="a file", text=TEXT, sentences=())
     assert is_measured(passage, measured)
-    assert not is_measured(passage, shingles("Another mill was opened in 1911, and it ground wheat and rye until 1970."))
+    assert not is_measured(passage, shingles("Another mill was opened in 1911, and it ground wheat until 1970."))
 
 
 class Letters:
@@ -166,7 +166,7 @@ def test_training_finds_what_answers_and_the_graph_rates_like_the_network(
     config = {"hidden_size": HIDDEN, "num_attention_heads": HEADS, "layer_norm_eps": 1e-12}
     write_graph(head, tmp_path / "head.onnx", config=config, run="a run")
     loaded = QuestionAnsweringHead(tmp_path / "head.onnx")
-    for (example, *_) in toy_questions(20):
+    for example, *_ in toy_questions(20):
         states = {pieces: encode(pieces) for pieces in (example.question, example.window.pieces)}
         with torch.inference_mode():
             expected, _ = head(put_together([example], states))

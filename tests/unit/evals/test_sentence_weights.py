@@ -33,7 +33,7 @@ def examples(count: int = 40) -> list[Example]:
         right = np.arange(6) == number % 6
         example = make_example(chance, number, right)
         example.words[right, WORD_FEATURES.index("share")] = 1.5
-        example.tokens[right, TOKEN_FEATURES.index("matched")] = 1.5
+        example.tokens[right, TOKEN_FEATURES.index("matched_least")] = 1.5
         example.similarities[right] = 1.5
         made.append(example)
     return made
@@ -60,6 +60,9 @@ def test_the_file_names_run_model_and_every_feature(tmp_path: Path) -> None:
     assert list(learnt["vectors"]) == [*WORD_FEATURES, SIMILARITY]
     assert list(learnt["tokens"]) == [*WORD_FEATURES, *TOKEN_FEATURES, SIMILARITY]
     # The features that tell right from wrong get the greatest weights.
-    for weights, telling in ((learnt["vectors"], ["share", SIMILARITY]), (learnt["tokens"], ["share", "matched"])):
-        noise = max(abs(weights[name]) for name in ("number", "length", "figures"))
+    for weights, telling in (
+        (learnt["vectors"], ["share", SIMILARITY]),
+        (learnt["tokens"], ["share", "matched_least"]),
+    ):
+        noise = max(abs(weights[name]) for name in ("number", "standing", "figures"))
         assert min(weights[name] for name in telling) > 2 * noise

