@@ -93,7 +93,8 @@ class Encoder:
         places = places[of_prefix : len(states) - 2]  # two tokens mark beginning and end
         before = 1 + of_prefix
         kept = states[before : before + len(places)]
-        return TokenVectors(kept / np.linalg.norm(kept, axis=1, keepdims=True), places, before, shared)
+        halved = None if shared is None else shared.astype(np.float16)  # many are kept
+        return TokenVectors(kept / np.linalg.norm(kept, axis=1, keepdims=True), places, before, halved)
 
     def find_answer(self, question: TokenVectors, passage: TokenVectors) -> FloatVector | None:
         """How much each token of a passage looks like the answer, in log odds; None without a head."""

@@ -30,7 +30,7 @@ FloatVector = npt.NDArray[np.float32]
 Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins and ends
 
 
-_KEPT_WINDOWS = 100  # some 300 kB each
+_KEPT_WINDOWS = 100  # some 450 kB each
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class TokenVectors:
     vectors: FloatVector  # (tokens, dimension), each of length 1; the prefix has none
     places: npt.NDArray[np.int64]  # (tokens, 2): where each begins and ends in the text
     before: int = 0  # tokens of the prefix, and the one that marks the beginning
-    shared: FloatVector | None = None  # (all tokens, dimension): what a question-answering head reads
+    shared: npt.NDArray[np.float16] | None = None  # (all tokens, dimension): what a question-answering head reads
     answers: FloatVector | None = None  # (tokens,): how much each looks like the answer to a question, in log odds
 
 

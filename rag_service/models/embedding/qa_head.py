@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rag_service.errors import ConfigurationError
 
-States = npt.NDArray[np.float32]  # (tokens, dimension): `shared_states` of the encoder over a text with its prefix
+States = npt.NDArray[np.float16]  # (tokens, dimension): `shared_states` of the encoder over a text with its prefix
 
 
 class QuestionAnsweringHead:
@@ -36,6 +36,7 @@ class QuestionAnsweringHead:
 
     def rate(self, question: States, passage: States) -> npt.NDArray[np.float32]:
         """(tokens of the passage,): log odds of each to be part of the answer."""
-        (ratings,) = self._session.run(None, {"question": question, "passage": passage})
+        inputs = {"question": question.astype(np.float32), "passage": passage.astype(np.float32)}
+        (ratings,) = self._session.run(None, inputs)
         found: npt.NDArray[np.float32] = ratings
         return found

@@ -170,7 +170,7 @@ def test_training_finds_what_answers_and_the_graph_rates_like_the_network(
         states = {pieces: encode(pieces) for pieces in (example.question, example.window.pieces)}
         with torch.inference_mode():
             expected, _ = head(put_together([example], states))
-        rated = loaded.rate(states[example.question], states[example.window.pieces])
+        rated = loaded.rate(*(states[each].astype(np.float16) for each in (example.question, example.window.pieces)))
         assert np.corrcoef(rated, expected[0].numpy())[0, 1] > 0.99
 
 
