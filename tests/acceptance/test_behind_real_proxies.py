@@ -154,6 +154,7 @@ def test_page_signs_in_and_answers_without_a_failed_request(front: Front, browse
     page.keyboard.press("Escape")
     page.click(".languages a[lang=fr]")
     page.wait_for_selector("html.is-started[lang=fr]")
+    page.wait_for_selector(".badge")  # the conversation is there again
     page.click("#theme")
     assert {one["path"] for one in page.context.cookies() if "rag_" in one["name"]} == {ROOT, f"{ROOT}/"}
     page.click("#sign-out")
