@@ -27,6 +27,8 @@ from rag_service.ingest.wiring import current_fingerprints
 from rag_service.language.words import count_tokens
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding, warm_up
+from rag_service.models.embedding.packaged import HEAD_FILE
+from rag_service.models.embedding.qa_head import QuestionAnsweringHead
 from rag_service.models.embedding.relevance import ModelRelevance
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import JudgedClaim
@@ -208,6 +210,7 @@ async def check_relevance(settings: Settings) -> str:
 async def check_chat(settings: Settings, *, server: LlamaServer | None) -> str:
     """The model exists and answers, and the prompt fits into its context window."""
     if settings.chat.provider == "extractive":
+        QuestionAnsweringHead(HEAD_FILE)  # raises where it is damaged
         return "extractive, no model server needed"
     known = await check_server(settings, settings.chat.provider, settings.chat.model, "RAG_MODEL_NAME")
     if known is not None and known < settings.chat.context_window:

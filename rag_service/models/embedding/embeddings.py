@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.errors import ConfigurationError
@@ -20,6 +21,8 @@ from rag_service.settings.models import PACKAGED_MODEL
 if TYPE_CHECKING:
     from rag_service.models.embedding.encoder import Encoder, Precision
     from rag_service.models.embedding.local import FloatVector, LocalEmbedding
+
+log = structlog.get_logger(__name__)
 
 _OTHERS = ("huggingface", "ollama", "openai_like")  # providers of models beside which the packaged one reads sentences
 
@@ -79,8 +82,15 @@ def build_sentence_reader(settings: Settings, embedding: BaseEmbedding) -> Local
 def _load_encoder(model: ModelFolder, precision: Precision) -> Encoder:
     from rag_service.models.embedding.encoder import Encoder  # the runtime takes its time to load
     from rag_service.models.embedding.packaged import HEAD_FILE
+    from rag_service.models.embedding.qa_head import QuestionAnsweringHead
 
-    return Encoder(model, precision=precision, head=HEAD_FILE if model.name == PACKAGED_MODEL else None)
+    head = None
+    if model.name == PACKAGED_MODEL:
+        try:
+            head = QuestionAnsweringHead(HEAD_FILE)
+        except ConfigurationError as error:  # sentences are chosen without it; `rag-service check` tells
+            log.warning("question_answering_head_not_loaded", exc_info=error)
+    return Encoder(model, precision=precision, head=head)
 
 
 def _build_local(settings: Settings) -> BaseEmbedding:

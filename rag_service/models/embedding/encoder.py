@@ -54,15 +54,17 @@ _CONTROL: Mapping[int, str | None] = {
 class Encoder:
     """The loaded model, for any number of threads."""
 
-    def __init__(self, model: ModelFolder, *, precision: Precision = "float32", head: Path | None = None):
+    def __init__(
+        self, model: ModelFolder, *, precision: Precision = "float32", head: QuestionAnsweringHead | None = None
+    ):
         """Load it: some tenths of a second, the first time in eight bits some seconds more.
 
-        `head`: the file of a question-answering head that was trained on this model.
+        `head`: a question-answering head that was trained on this model.
         Raises ConfigurationError if the model cannot be loaded or needs the extra `torch`.
         """
         self._model = model
         self.layers = _load(model, precision)  # of the word pieces of one text
-        self._head = None if head is None else QuestionAnsweringHead(head)
+        self._head = head
         try:
             tokenizer = (UnigramTokenizer if (model.path / PIECES).is_file() else _AnyTokenizer).load(model.path)
         except Exception as error:  # the package `tokenizers` raises nothing narrower

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from llama_index.core.embeddings import MockEmbedding
+from structlog.testing import capture_logs
 
+from rag_service.cli import checks
 from rag_service.errors import ConfigurationError, EmbeddingError
 from rag_service.models.embedding import encoder, packaged
 from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader
@@ -52,6 +55,22 @@ async def test_a_model_that_fails_is_an_embedding_error_with_its_cause(monkeypat
         await embedding.aget_query_embedding("a question")
     assert str(caught.value.__cause__) == "MemoryError: out of memory"
     await embedding.aclose()
+
+
+async def test_vectors_are_made_without_a_damaged_head_and_the_check_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = tmp_path / "head.onnx"
+    damaged.write_bytes(b"damaged")
+    for module in (packaged, checks):
+        monkeypatch.setattr(module, "HEAD_FILE", damaged)
+    embedding = build_embedding(Settings())
+    with capture_logs() as logs:
+        assert len(await embedding.aget_query_embedding("a question")) == 384
+    assert "question_answering_head_not_loaded" in [line["event"] for line in logs]
+    await embedding.aclose()
+    with pytest.raises(ConfigurationError, match="cannot be loaded"):
+        await checks.check_chat(Settings(), server=None)
 
 
 WINDOW = 128
