@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -97,8 +96,3 @@ def _standardise(
     every = torch.cat(seen)
     head.mean.copy_(every.mean(0))
     head.deviation.copy_(every.std(0).clamp(min=1e-3))
-
-
-def save(head: Head, file: Path) -> None:
-    """Keep the parameters, so that a graph can be made of them again."""
-    torch.save(head.state_dict(), file)

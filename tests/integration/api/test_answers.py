@@ -280,20 +280,22 @@ def test_disconnect_closes_the_engine_of_a_reader_that_does_not_read(serve: Serv
     client = serve(script)
     with client.stream("POST", STREAM_URL, json={"query": QUESTION}):
         wait_until(lambda: script.queries)
-    wait_until(lambda: script.closed == 1)
+    wait_until(lambda: script.closed)
+    assert script.closed == 1
 
 
 @pytest.mark.parametrize("url", [ANSWER_URL, STREAM_URL], ids=["plain", "stream"])
 def test_disconnect_before_the_reply_closes_the_engine(serve: Serve, url: str) -> None:
     script = Script(events=(Pause(60),))
     leave_when(lambda: script.queries, serve(script), url, QUESTION)
-    wait_until(lambda: script.closed == 1)
+    wait_until(lambda: script.closed)
+    assert script.closed == 1
 
 
 def test_disconnect_cancels_a_search(serve: Serve) -> None:
     script = Script(search_pause=60)
     leave_when(lambda: script.queries, serve(script), "/api/v1/query", QUESTION)
-    wait_until(lambda: script.search_cancelled)
+    assert wait_until(lambda: script.search_cancelled) < script.search_pause
 
 
 def test_disconnect_is_no_error_in_the_log(serve: Serve, log_lines: Any) -> None:

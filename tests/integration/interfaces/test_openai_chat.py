@@ -228,6 +228,7 @@ def test_a_reader_who_leaves_stops_the_answer(serve: Serve) -> None:
     next(iter(stream))
     stream.close()
     wait_until(lambda: served.script.closed)
+    assert served.script.closed == 1
 
 
 def test_the_api_is_described(shared: Served) -> None:

@@ -245,7 +245,8 @@ async def test_leaving_a_stream_closes_the_connection_at_once(make_chat: MakeCha
     ollama.script(CHAT, chat(Say("It"), Hang()))
     async with contextlib.aclosing(make_chat().stream(MESSAGES)) as deltas:
         await anext(deltas)
-    await until(lambda: len(ollama.disconnects) == 1)  # no limit has passed
+    await until(lambda: ollama.disconnects)  # no limit has passed
+    assert len(ollama.disconnects) == 1
 
 
 @pytest.mark.parametrize("steps", [[Hang()], [Say("It"), Hang()]], ids=["before", "after"])
@@ -260,7 +261,8 @@ async def test_a_cancelled_request_closes_the_connection_at_once(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await until(lambda: len(ollama.disconnects) == 1)  # no limit has passed
+    await until(lambda: ollama.disconnects)  # no limit has passed
+    assert len(ollama.disconnects) == 1
     text, _ = await collect(model)  # the slot is free again
     assert text == ollama.answer
 

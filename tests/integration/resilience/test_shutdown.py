@@ -117,7 +117,7 @@ async def test_without_the_database_it_ends_in_time_too(
             while len(ollama.bodies(EMBED)) < len(HELD):  # noqa: ASYNC110 - likewise
                 await asyncio.sleep(0.02)
         await asyncio.to_thread(stoppable.stop, "immediate")
-        await stop(rig, within=30)
+        assert await stop(rig, within=30) < 30
 
 
 @pytest.mark.slow
