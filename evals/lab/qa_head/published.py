@@ -36,7 +36,6 @@ class Passage:
 class Question:
     """A question about a passage."""
 
-    id: str
     text: str
     passage: Passage
     right: frozenset[int]  # numbers of the sentences that answer it; none: it is not answered
@@ -98,13 +97,11 @@ def _read_paragraph(paragraph: dict[str, Any], source: str) -> Iterator[Question
         }
         if is_unanswered:
             yield Question(
-                id=str(entry["id"]), text=entry["question"], passage=passage,
+                text=entry["question"], passage=passage,
                 right=frozenset(), answer=None, near=min(found, default=0),
             )  # fmt: skip
         elif len(found) == 1:  # an answer over two sentences is usually a fault of the splitter
-            yield Question(
-                id=str(entry["id"]), text=entry["question"], passage=passage, right=frozenset(found), answer=places[0]
-            )
+            yield Question(text=entry["question"], passage=passage, right=frozenset(found), answer=places[0])
 
 
 def _read_wikiqa(text: str, name: str) -> Iterator[Question]:
@@ -122,4 +119,4 @@ def _judged(question: str, sentences: list[str], right: set[int], source: str) -
         bounds.append((place, place + len(sentence)))
         place += len(sentence) + 1
     passage = Passage(source=source, text="\n".join(sentences), sentences=tuple(bounds))
-    return Question(id=question, text=question, passage=passage, right=frozenset(right), answer=None)
+    return Question(text=question, passage=passage, right=frozenset(right), answer=None)

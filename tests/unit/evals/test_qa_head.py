@@ -142,9 +142,7 @@ def toy_questions(count: int) -> list[list[Example]]:
         right = next(place for place, text in enumerate(texts) if text.startswith(f"{asked + 10} "))
         passage = Passage(source=str(number), text=" ".join(text.ljust(5) for text in texts), sentences=tuple(bounds))
         begin = bounds[right][0]
-        question = Question(
-            id=str(number), text=str(asked), passage=passage, right=frozenset({right}), answer=(begin, begin + 2)
-        )
+        question = Question(text=str(asked), passage=passage, right=frozenset({right}), answer=(begin, begin + 2))
         made += cutter.examples([question], seed=number)
     return made
 
