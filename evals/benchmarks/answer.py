@@ -66,7 +66,7 @@ async def measure_answers(bench: IngestBench, folder: Path, options: AnswerOptio
     ]
     async with AsyncExitStack() as stack:
         double = await stack.enter_async_context(running_double())
-        settings = serve_settings(bench, double.url, cached=options.questions)
+        settings = serve_settings(bench, double.url, cached=2 * options.questions)
         ports = [(await stack.enter_async_context(served(settings))).port for _ in range(options.processes)]
         called = await _time_model(double, questions)
         rows.append({"what": "call of the model by LlamaIndex's client", "p50 ms": called.p50, "p95 ms": called.p95})
