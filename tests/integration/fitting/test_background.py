@@ -142,6 +142,8 @@ async def test_users_read_what_was_measured_and_cannot_change_it(database: Datab
     async with database.transaction(LOCAL_ADMIN) as connection:
         assert await lease_model(connection, MODEL, b"")
         assert not await lease_model(connection, MODEL, b"")  # somebody measures it
+        await renew_lease(connection, MODEL, seconds=86_400)
+        assert await lease_model(connection, MODEL, b"")  # no lease lasts that long: the clock was set back
         await renew_lease(connection, MODEL, seconds=0)
         user_id = (
             await (

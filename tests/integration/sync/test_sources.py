@@ -145,7 +145,7 @@ async def test_one_run_at_a_time_and_a_dead_worker_is_followed(desk: Desk, monke
             connection, ADMIN, corpus_id=desk.corpus.id, target=str(desk.folder), depth=0, every_seconds=900
         )
         other = await add_source(
-            connection, ADMIN, corpus_id=desk.corpus.id, target=str(desk.folder.parent), depth=0, every_seconds=900
+            connection, ADMIN, corpus_id=desk.corpus.id, target=str(desk.folder.parent), depth=0, every_seconds=86_400
         )
     runner = _runner(desk)
 
@@ -163,6 +163,15 @@ async def test_one_run_at_a_time_and_a_dead_worker_is_followed(desk: Desk, monke
         owner.execute("UPDATE rag.sources SET next_run_at = now() + interval '1 day' WHERE id = %s", [other.id])
     assert await runner.run_due()
     assert sorted(desk.stored()) == ["a.txt"]
+
+    assert not await runner.run_due()
+    with desk.house.owner() as owner:  # stamps of a clock that was two days ahead and was set back
+        owner.execute(
+            "UPDATE rag.sources SET leased_until = now() + interval '2 days', next_run_at = now() + interval '3 days'"
+            " WHERE id = %s",
+            [source.id],
+        )
+    assert await runner.run_due()
 
     with monkeypatch.context() as patch:
         cut_off = await _started(runner, source.id, patch)
