@@ -24,8 +24,9 @@ from rag_service import open_service
 @click.argument("names", nargs=-1, metavar="[SET]...", type=click.Choice(set_names()))
 @click.option("--replies", is_flag=True, help="Also print each reply that is not right, or green although it must not.")
 @click.option("--save", is_flag=True, help="Keep the figures as thresholds of these sets.")
+@click.option("--second", is_flag=True, help="Ask each question in a conversation, after one about other files.")
 @click.option("--json", "as_json", is_flag=True, help="Print each reply as JSON, to compare two runs.")
-def main(names: tuple[str, ...], replies: bool, save: bool, as_json: bool) -> None:
+def main(names: tuple[str, ...], replies: bool, save: bool, second: bool, as_json: bool) -> None:
     """Ask the questions of these sets, or of all, and count the replies.
 
     The service is opened with the packaged embedding model and without a chat model, in a folder of its own.
@@ -35,7 +36,7 @@ def main(names: tuple[str, ...], replies: bool, save: bool, as_json: bool) -> No
     with tempfile.TemporaryDirectory() as folder, open_service(data_dir=Path(folder), **chosen) as service:
         for name in names or set_names():
             click.echo(f"{name} ...", err=True)
-            asked[name] = ask_set(service, read_set(name))
+            asked[name] = ask_set(service, read_set(name), second=second)
     halves = {name: {half: count(found) for half, found in by_half(given)} for name, given in asked.items()}
     if replies:
         _print_replies(asked)

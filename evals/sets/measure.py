@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -54,16 +55,36 @@ class Figures:
     unanswerable_green: int = 0
 
 
-def ask_set(service: Service, asked: QuestionSet) -> list[Reply]:
-    """Ingest the files of a set into a corpus of its own and ask its questions there."""
+def ask_set(service: Service, asked: QuestionSet, *, second: bool = False) -> list[Reply]:
+    """Ingest the files of a set into a corpus of its own and ask its questions there.
+
+    `second`: each in a conversation, after a question of the same language about other files.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for name in asked.file_names:
             (Path(folder) / name).write_bytes(asked.read_file(name))
         report = service.sync(folder, corpus=asked.name)
     if report.left:
         raise ValueError(f"{asked.name}: {report}")
-    engine = service.corpora()[asked.name].query_engine
-    return [_judge(question, engine.query(question.text).metadata["answer"]) for question in asked.questions]
+    corpus = service.corpora()[asked.name].info.id
+    draw = random.Random(asked.name)  # noqa: S311 - the same in every run
+
+    def say_before(question: Question) -> list[dict[str, str]]:
+        others = [
+            other.text
+            for other in asked.questions
+            if other.language == question.language and not set(other.documents) & set(question.documents)
+        ]
+        if not (second and others):
+            return []
+        before = draw.choice(others)
+        reply = service.ask(before, corpus_ids=[corpus]).text
+        return [{"role": "user", "content": before}, {"role": "assistant", "content": reply}]
+
+    return [
+        _judge(question, service.ask(question.text, corpus_ids=[corpus], messages=say_before(question)))
+        for question in asked.questions
+    ]
 
 
 def count(replies: Iterable[Reply]) -> Figures:

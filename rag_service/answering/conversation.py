@@ -69,36 +69,46 @@ async def lean_on_history(question: str, history: Sequence[Turn], find: FindPass
     None where it can be understood by itself.
     """
     asked = [(place, turn.content.strip()) for place, turn in enumerate(history) if turn.role == "user"]
-    begins, chain = 0, list[str]()
+    begins, chain, goes_on = 0, list[str](), False
     for place, text in [*asked[-_CHAIN:], (len(history), question)]:
-        if not chain or await _stands_alone(text, "\n".join(chain), find):
+        goes_on = bool(chain) and _needs_more(text)
+        if not chain or not (goes_on or await _is_nearer(text, "\n".join(chain), find)):
             begins, chain = place, []
         chain.append(text)
     before = "\n".join(chain[:-1])[:_BEFORE_CHARS].strip()
     if not before:
         return question, None
     replies = tuple(turn.content for turn in history[begins:] if turn.role == "assistant")
-    return f"{before}\n{question}", FollowUp(asked=question, joined=True, replies=replies)
+    return f"{before}\n{question}", FollowUp(asked=question, joined=True, replies=replies, perhaps=not goes_on)
 
 
-async def _stands_alone(question: str, before: str, find: FindPassages) -> bool:
-    """Whether a question can be understood without the one before.
-
-    One of few words that refers to nothing can be if its own best passage stays the best when the passages of the
-    question before are favoured: "Is subletting allowed?" has such a passage, "What happens if I miss one?" none.
-    """
+def _needs_more(question: str) -> bool:
+    """Whether a question cannot be understood without the one before: it says so, or has next to no content words."""
     asked = words(question)
     every = [data.questions for data in languages_of(None)]
     if any(_goes_on(asked, questions) for questions in every):
-        return False
-    content = set(terms(question, guess_language(question) or FALLBACK_LANGUAGE))
-    if len(content) >= _FEW_TERMS:
         return True
-    if len(content) < _MIN_TERMS or any(not questions.references.isdisjoint(asked) for questions in every):
+    count = len(_content(question))
+    return count < _MIN_TERMS or (
+        count < _FEW_TERMS and any(not questions.references.isdisjoint(asked) for questions in every)
+    )
+
+
+async def _is_nearer(question: str, before: str, find: FindPassages) -> bool:
+    """Whether a question of few words is rather about what the one before is about.
+
+    It is not if its own best passage stays the best when the passages of the question before are favoured: "Is
+    subletting allowed?" has such a passage, "What happens if I miss one?" none.
+    """
+    if len(_content(question)) >= _FEW_TERMS:
         return False
     own, favoured = _rate(await find(question)), _rate(await find(before))
     together = {key: own.get(key, 0.0) + _FAVOUR * favoured.get(key, 0.0) for key in own | favoured}
-    return not own or max(own, key=own.__getitem__) == max(together, key=together.__getitem__)
+    return bool(own) and max(own, key=own.__getitem__) != max(together, key=together.__getitem__)
+
+
+def _content(question: str) -> set[str]:
+    return set(terms(question, guess_language(question) or FALLBACK_LANGUAGE))
 
 
 def _rate(hits: Sequence[Hit]) -> dict[str, float]:

@@ -229,7 +229,10 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             else:
                 if query.turns:
                     await self._synthesizer.condense(query, partial(self._find, query))
-                response = cast("CitedResponse", await super()._aquery(query))
+                if query.model.only_quotes and query.follow_up is not None and query.follow_up.perhaps:
+                    query, response = await self._answer_either(query, query.follow_up.asked)
+                else:
+                    response = cast("CitedResponse", await super()._aquery(query))
         latency = round((time.perf_counter() - started) * 1000, 1)
         timings = {} if query.retrieval is None else query.retrieval.timings_ms
         retrieval = round(sum(timings.values()), 1)
@@ -250,6 +253,19 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         )
         await query.emit(AnswerComplete(answer=answer))
         return CitedResponse(answer, response.source_nodes)
+
+    async def _answer_either(self, joined: RagQuery, asked: str) -> tuple[RagQuery, CitedResponse]:
+        """The answer to a joined question or to the question by itself: the one that is right more probably."""
+        emit, answered = joined.emit, list[tuple[RagQuery, CitedResponse, list[AnswerEvent]]]()
+        for query in (joined, replace(joined, query_str=asked, follow_up=None)):
+            events: list[AnswerEvent] = []
+            query.emit = partial(_keep, events)
+            answered.append((query, cast("CitedResponse", await super()._aquery(query)), events))
+        query, response, events = max(answered, key=lambda one: one[1].answer.confidence.value)
+        query.emit = emit
+        for event in events:
+            await emit(event)
+        return query, response
 
     async def _find(self, query: RagQuery, question: str) -> Sequence[Hit]:
         """The passages of another question, best first, as the query would find them."""
@@ -283,6 +299,10 @@ def build_engine(
         postprocessors=postprocessors,
         record=record,
     )
+
+
+async def _keep(events: list[AnswerEvent], event: AnswerEvent) -> None:
+    events.append(event)
 
 
 async def _postprocess(
