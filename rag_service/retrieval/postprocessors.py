@@ -110,21 +110,23 @@ class VersionAsked(PassagePostprocessor):
 class RelevanceThreshold(PassagePostprocessor):
     """Drops passages by their calibrated relevance, 0..1.
 
-    A threshold in the request is a hard limit. Otherwise passages from `out_of_scope` on are kept, and the query is
-    doubtful if none of them reaches the threshold of the index, else `default`.
+    A threshold in the request is a hard limit. Otherwise the ranking ends with the last passage that reaches
+    `out_of_scope`, and the query is doubtful if none reaches the threshold of the index, else `default`. What ranks
+    before that passage stays: relevance says whether a question is answered, and orders passages worse than the ranking.
     """
 
     default: float
     out_of_scope: float
 
     async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        minimum = query.threshold
-        if minimum is None:
-            threshold = query.found.index.query.threshold
-            threshold = self.default if threshold is None else threshold
-            query.doubtful = max((hit.scores.relevance for hit in hits), default=-1.0) < threshold
-            minimum = min(self.out_of_scope, threshold)
-        return [hit for hit in hits if hit.scores.relevance >= minimum]
+        if query.threshold is not None:
+            return [hit for hit in hits if hit.scores.relevance >= query.threshold]
+        threshold = query.found.index.query.threshold
+        threshold = self.default if threshold is None else threshold
+        query.doubtful = max((hit.scores.relevance for hit in hits), default=-1.0) < threshold
+        minimum = min(self.out_of_scope, threshold)
+        relevant = [rank for rank, hit in enumerate(hits, start=1) if hit.scores.relevance >= minimum]
+        return hits[: max(relevant, default=0)]
 
 
 class TopK(PassagePostprocessor):

@@ -1,0 +1,53 @@
+"""Which of the ranked passages an answer may be made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_service.domain import LOCAL_ADMIN, Filters
+from rag_service.indices import IndexDefinition
+from rag_service.retrieval.planner import QueryPlan
+from rag_service.retrieval.postprocessors import RelevanceThreshold
+from rag_service.retrieval.query import RagQuery, Retrieval
+from rag_service.store.search.scope import SearchScope
+from tests.unit.models.reranking.hits import make_hit
+
+THRESHOLD = RelevanceThreshold(default=0.6, out_of_scope=0.2)
+
+
+@pytest.mark.parametrize(
+    ("relevances", "kept", "doubtful"),
+    [
+        ([0.1, 0.3, 0.05], [0.1, 0.3], True),  # the ranking knows better than the relevance, which one is best
+        ([0.9, 0.1, 0.05], [0.9], False),
+        ([0.1, 0.15], [], True),
+        ([], [], True),
+    ],
+)
+async def test_the_ranking_ends_with_the_last_relevant_passage(
+    relevances: list[float], kept: list[float], doubtful: bool
+) -> None:
+    query = _found(relevances)
+    hits = await THRESHOLD.process(query.found.hits, query)
+    assert [hit.scores.relevance for hit in hits] == kept
+    assert query.doubtful is doubtful
+
+
+async def test_the_threshold_of_a_request_holds_for_each_passage() -> None:
+    query = _found([0.1, 0.3, 0.05], threshold=0.2)
+    assert [hit.scores.relevance for hit in await THRESHOLD.process(query.found.hits, query)] == [0.3]
+
+
+def _found(relevances: list[float], *, threshold: float | None = None) -> RagQuery:
+    query = RagQuery("Who may enter?", identity=LOCAL_ADMIN, threshold=threshold)
+    hits = tuple(make_hit(f"Passage {rank}.", relevance=one) for rank, one in enumerate(relevances))
+    scope = SearchScope(
+        corpus_ids=(), index_names=(), chunk_count=0, mean_length=0.0, reachable=0, document_ids=None, expired=(),
+        filters=Filters(),
+    )  # fmt: skip
+    plan = QueryPlan(language="en", terms=(), filters=Filters())
+    index = IndexDefinition(name="test", description="", folder=Path())
+    query.keep(Retrieval(plan=plan, index=index, scope=scope, hits=hits))
+    return query
