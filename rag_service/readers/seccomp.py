@@ -32,8 +32,8 @@ class _Machine:
     socket: int
     prlimit: int
     leaving: tuple[int, ...]  # setsid, setpgid
-    # fchmod, fchmodat, fchownat, fchown, utimensat, setxattr and removexattr in three forms each; then, where there are,
-    # the older chmod, chown, lchown, utime, utimes, futimesat
+    # fchmod, fchmodat, fchownat, fchown, utimensat, setxattr and removexattr in three forms each; then, where there
+    # are, the older chmod, chown, lchown, utime, utimes, futimesat
     attributes: tuple[int, ...]
 
 
