@@ -1,9 +1,10 @@
 """Takes system calls away from this process that Landlock leaves to it.
 
-Unix sockets with a path lead to databases. A process in a session or group of its own would outlive the run: it is
-ended by killing its group. A ring of io_uring makes calls, `socket` among them, that no filter sees. A process of the
-same user may set the limits of another: with none of its processor time left, the service would be killed. `chmod` and
-its kin need no right to the file itself, and would let other users of the machine read a secret.
+Unix sockets with a path lead to databases, and those of UDP and VSOCK out of the machine. A process in a session or
+group of its own would outlive the run: it is ended by killing its group. A ring of io_uring makes calls, `socket`
+among them, that no filter sees. A process of the same user may set the limits of another: with none of its processor
+time left, the service would be killed. `chmod` and its kin need no right to the file itself, and would let other
+users of the machine read a secret.
 
 A filter of system calls that needs no privilege once new ones are ruled out. Socket pairs stay: event loops need them.
 https://docs.kernel.org/userspace-api/seccomp_filter.html
@@ -70,10 +71,11 @@ def can_filter_calls() -> bool:
     return _set_filter(None) == errno.EFAULT
 
 
-def confine(*, changes_attributes: bool = False) -> None:
-    """Make `socket(AF_UNIX, …)`, `setsid`, `setpgid`, `io_uring_setup`, and `prlimit` of other processes fail in this
-    process and its children, for good, where the kernel can; unless it `changes_attributes`, also changes of a file's
-    mode, owner, times and extended attributes.
+def confine(*, network: bool = False, changes_attributes: bool = False) -> None:
+    """Make `socket`, `setsid`, `setpgid`, `io_uring_setup`, `prlimit` of other processes, and changes of a file's mode,
+    owner, times and extended attributes fail in this process and its children, for good, where the kernel can.
+
+    With `network`, only Unix sockets fail; with `changes_attributes`, files can be changed.
 
     Raises OSError if the kernel refuses.
     """
@@ -81,6 +83,8 @@ def confine(*, changes_attributes: bool = False) -> None:
         return
     machine = _MACHINES[os.uname().machine]
     denied = (*machine.leaving, _IO_URING_SETUP)
+    if not network:
+        denied += (machine.socket,)
     if not changes_attributes:
         denied += (*machine.attributes, *_NEW_ATTRIBUTES)
     fail = len(denied) + 11  # number of the last step
