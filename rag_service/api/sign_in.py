@@ -130,7 +130,7 @@ def _password_routes(cookies: _Cookies) -> list[HTTPRouteHandler]:
         """The session is in a cookie. Requests under it repeat the cookie `rag_csrf` in the header X-CSRF-Token."""
         body = await read_json(request, PasswordSignIn)
         check_texts(required={"name": body.name, "password": body.password})
-        session = await sign_in.with_password(body.name.strip(), body.password)
+        session = await sign_in.with_password(body.name.strip(), body.password, client=_client_of(request))
         return Response(None, status_code=204, cookies=await cookies.begin(request, sign_in, session))
 
     @post(
@@ -145,7 +145,7 @@ def _password_routes(cookies: _Cookies) -> list[HTTPRouteHandler]:
         """An invitation is good once. All sessions of the user end."""
         body = await read_json(request, AcceptedInvitation)
         check_texts(required={"invitation": body.invitation, "password": body.password})
-        session = await sign_in.with_invitation(body.invitation, body.password)
+        session = await sign_in.with_invitation(body.invitation, body.password, client=_client_of(request))
         return Response(None, status_code=204, cookies=await cookies.begin(request, sign_in, session))
 
     return [sign_in_with_password, accept_invitation]
@@ -160,6 +160,11 @@ def _sign_out_route(cookies: _Cookies) -> HTTPRouteHandler:
         return Response(None, status_code=204, cookies=cookies.of_session(None))
 
     return sign_out
+
+
+def _client_of(request: AnyRequest) -> str:
+    """The address that a request is from, of a trusted proxy's client if there is one; empty where there is none."""
+    return request.client.host if request.client else ""
 
 
 def _leave(address: str, cookies: list[Cookie] | None = None) -> Reply:

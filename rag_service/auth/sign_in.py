@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import UUID
@@ -37,6 +39,8 @@ _INVITATION_LIFETIME = timedelta(days=7)
 _ATTEMPTS = 10  # for a name in a minute, whether there is such a user or not
 _PASSWORDS_AT_A_TIME = 2  # each takes 32 MB and a processor
 _PASSWORDS_WAITING = 16  # some two seconds; more are turned away
+_PASSWORDS_OF_ONE = 9  # half of all places: whoever fills them from one network leaves the others theirs
+_HOST_BITS = 64  # of an IPv6 address: one customer has as many
 
 
 _NOT_INVITED = "This invitation is unknown, used or expired. Ask for a new one."
@@ -68,7 +72,9 @@ class SignIn:
         self._database = database
         self._lifetime = timedelta(hours=settings.sign_in.hours)
         self._slots = asyncio.Semaphore(_PASSWORDS_AT_A_TIME)
-        self._hashing = 0  # passwords that are hashed, or wait for it
+        self._hashing: Counter[str] = (
+            Counter()
+        )  # passwords that are hashed, or wait for it, by the network they are from
         self._provider: Provider | None = None
         if settings.sign_in.issuer is not None:
             from rag_service.auth.provider import Provider  # loads libraries of cryptography
@@ -106,25 +112,26 @@ class SignIn:
             raise PermissionDeniedError("The user is deactivated.")
         return await self._open(user_id)
 
-    async def with_password(self, name: str, password: str) -> str:
-        """Raises AuthenticationError; RateLimitedError when there were too many attempts with this name, or too many
-        people sign in at the same time."""
+    async def with_password(self, name: str, password: str, *, client: str) -> str:
+        """`client`: the address that the request is from. Raises AuthenticationError; RateLimitedError when there were
+        too many attempts with this name, or too many people sign in at the same time."""
         async with self._database.transaction(None) as connection:
             account = await read_account(connection, name, attempts=_ATTEMPTS)
         if account is None:
             raise RateLimitedError("Too many attempts with this name.", retry_after=60 // _ATTEMPTS)
-        async with self._turn():
+        async with self._turn(client):
             matches = await asyncio.to_thread(is_password, password, account.hash)
         if not matches or account.user_id is None:
             raise AuthenticationError("There is no active user with this name and password.")
         return await self._open(account.user_id)
 
-    async def with_invitation(self, invitation: str, password: str) -> str:
-        """Choose a password. Raises AuthenticationError where the link is unknown, used or too old."""
+    async def with_invitation(self, invitation: str, password: str, *, client: str) -> str:
+        """Choose a password. Raises AuthenticationError where the link is unknown, used or too old, RateLimitedError
+        like `with_password`."""
         async with self._database.transaction(None) as connection:
             if not await is_invited(connection, invitation):
                 raise AuthenticationError(_NOT_INVITED)
-        async with self._turn():
+        async with self._turn(client):
             made = await asyncio.to_thread(hash_password, password)
         async with self._database.transaction(None) as connection:
             user_id = await accept_invitation(connection, invitation, made)
@@ -133,16 +140,18 @@ class SignIn:
         return await self._open(user_id)
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncGenerator[None]:
+    async def _turn(self, client: str) -> AsyncGenerator[None]:
         """Hash a password in this block. Raises RateLimitedError where too many wait for it already."""
-        if self._hashing >= _PASSWORDS_AT_A_TIME + _PASSWORDS_WAITING:
+        network = _network_of(client)
+        is_full = self._hashing.total() >= _PASSWORDS_AT_A_TIME + _PASSWORDS_WAITING
+        if is_full or self._hashing[network] >= _PASSWORDS_OF_ONE:
             raise RateLimitedError("Too many people are signing in at the moment.", retry_after=5)
-        self._hashing += 1
+        self._hashing[network] += 1
         try:
             async with self._slots:
                 yield
         finally:
-            self._hashing -= 1
+            self._hashing -= Counter([network])  # drops what becomes zero
 
     async def end(self, session: str) -> None:
         async with self._database.transaction(None) as connection:
@@ -153,3 +162,11 @@ class SignIn:
             session = await open_session(connection, user_id, lifetime=self._lifetime)
         log.info("signed_in", user_id=str(user_id))
         return session
+
+
+def _network_of(client: str) -> str:
+    """The IPv4 address, or the network of the IPv6 address, that an attempt is from."""
+    with suppress(ValueError):
+        if (address := ip_address(client)).version == 6:
+            return str(ip_network((address, 128 - _HOST_BITS), strict=False))
+    return client

@@ -1,7 +1,7 @@
 """Takes the file system, TCP, and signals to other processes away from this process: Landlock of Linux 5.13 and later.
 
 No privilege is needed, and root is bound as well. What an older kernel does not know is left out. Landlock knows
-neither Unix sockets with a path nor `chmod`. https://docs.kernel.org/userspace-api/landlock.html
+neither Unix sockets with a path nor `chmod`; `seccomp` does. https://docs.kernel.org/userspace-api/landlock.html
 """
 
 from __future__ import annotations

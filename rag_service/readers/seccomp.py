@@ -1,7 +1,10 @@
 """Takes system calls away from this process that Landlock leaves to it.
 
-Unix sockets with a path lead to databases. A process in a session or group of its own would outlive the run: it is
-ended by killing its group. A ring of io_uring makes calls, `socket` among them, that no filter sees.
+Unix sockets with a path lead to databases, and those of UDP and VSOCK out of the machine. A process in a session or
+group of its own would outlive the run: it is ended by killing its group. A ring of io_uring makes calls, `socket`
+among them, that no filter sees. A process of the same user may set the limits of another: with none of its processor
+time left, the service would be killed. `chmod` and its kin need no right to the file itself, and would let other
+users of the machine read a secret.
 
 A filter of system calls that needs no privilege once new ones are ruled out. Socket pairs stay: event loops need them.
 https://docs.kernel.org/userspace-api/seccomp_filter.html
@@ -14,13 +17,46 @@ import errno
 import os
 import struct
 import sys
+from dataclasses import dataclass
 from functools import cache
 
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000 | errno.EACCES
-_AF_UNIX, _IO_URING_SETUP = 1, 425  # the same on every architecture
-# By machine: its number in the kernel's audit, and those of the system calls `socket`, `setsid` and `setpgid`.
-_MACHINES = {"x86_64": (0xC000003E, 41, 112, 109), "aarch64": (0xC00000B7, 198, 157, 154)}
+_AF_UNIX, _OWN_PROCESS = 1, 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Machine:
+    """Numbers of an architecture."""
+
+    audit: int  # its own
+    socket: int
+    prlimit: int
+    leaving: tuple[int, ...]  # setsid, setpgid
+    # fchmod, fchmodat, fchownat, fchown, utimensat, setxattr and removexattr in three forms each; then, where there
+    # are, the older chmod, chown, lchown, utime, utimes, futimesat
+    attributes: tuple[int, ...]
+
+
+_MACHINES = {
+    "x86_64": _Machine(
+        audit=0xC000003E,
+        socket=41,
+        prlimit=302,
+        leaving=(112, 109),
+        attributes=(91, 268, 260, 93, 280, 188, 189, 190, 197, 198, 199, 90, 92, 94, 132, 235, 261),
+    ),
+    "aarch64": _Machine(
+        audit=0xC00000B7,
+        socket=198,
+        prlimit=261,
+        leaving=(157, 154),
+        attributes=(52, 53, 54, 55, 88, 5, 6, 7, 14, 15, 16),
+    ),
+}
+# The same on every architecture.
+_IO_URING_SETUP = 425
+_NEW_ATTRIBUTES = (452, 463, 466, 469)  # fchmodat2, setxattrat, removexattrat, file_setattr
 _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _CALL, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in what the filter sees
 _X32 = 0x40000000  # from here on, the calls of another table, which has all of them again
@@ -35,25 +71,35 @@ def can_filter_calls() -> bool:
     return _set_filter(None) == errno.EFAULT
 
 
-def confine() -> None:
-    """Make `socket(AF_UNIX, …)`, `setsid`, `setpgid` and `io_uring_setup` fail in this process and its children, for
-    good, where the kernel can.
+def confine(*, network: bool = False, changes_attributes: bool = False) -> None:
+    """Make `socket`, `setsid`, `setpgid`, `io_uring_setup`, `prlimit` of other processes, and changes of a file's mode,
+    owner, times and extended attributes fail in this process and its children, for good, where the kernel can.
+
+    With `network`, only Unix sockets fail; with `changes_attributes`, files can be changed.
 
     Raises OSError if the kernel refuses.
     """
     if not can_filter_calls():
         return
-    machine, socket_call, *denied = *_MACHINES[os.uname().machine], _IO_URING_SETUP
-    fail = len(denied) + 8  # number of the last step
+    machine = _MACHINES[os.uname().machine]
+    denied = (*machine.leaving, _IO_URING_SETUP)
+    if not network:
+        denied += (machine.socket,)
+    if not changes_attributes:
+        denied += (*machine.attributes, *_NEW_ATTRIBUTES)
+    fail = len(denied) + 11  # number of the last step
     steps = (
         (_LOAD, 0, 0, _MACHINE),
-        (_JUMP_IF_EQUAL, 0, fail - 2, machine),
+        (_JUMP_IF_EQUAL, 0, fail - 2, machine.audit),
         (_LOAD, 0, 0, _CALL),
         (_JUMP_IF_AT_LEAST, fail - 4, 0, _X32),
         *((_JUMP_IF_EQUAL, fail - number - 1, 0, call) for number, call in enumerate(denied, start=4)),
-        (_JUMP_IF_EQUAL, 0, 2, socket_call),
+        (_JUMP_IF_EQUAL, 3, 0, machine.prlimit),
+        (_JUMP_IF_EQUAL, 0, 4, machine.socket),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_JUMP_IF_EQUAL, 1, 0, _AF_UNIX),
+        (_JUMP_IF_EQUAL, 3, 2, _AF_UNIX),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        (_JUMP_IF_EQUAL, 0, 1, _OWN_PROCESS),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _FAIL),
     )

@@ -99,7 +99,7 @@ def main() -> None:
     if request.restricted:
         readable = [*SYSTEM_FILES, *_NETWORK_FILES, *importable(request.path), *request.files]
         restrict_to(readable, writable=[request.folder, "/dev/null"], network=True)
-    confine()
+    confine(network=True, changes_attributes=True)  # copies of files in its folder keep their attributes
     guard = AddressGuard([ipaddress.ip_network(network) for network in request.networks])
     sys.addaudithook(guard)
     last: Message

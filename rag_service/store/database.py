@@ -23,7 +23,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from rag_service.domain import Identity
-from rag_service.errors import NoSpaceError, SearchTimeoutError, StoreError, UnsafeRoleError
+from rag_service.errors import InputError, NoSpaceError, SearchTimeoutError, StoreError, UnsafeRoleError
 from rag_service.store.migrate import LATEST
 from rag_service.store.watchdog import Watchdog, WatchedConnection
 
@@ -216,7 +216,8 @@ class Database:
         be a burden for long. `snapshot`: all statements see what there was at the first one, and none may write.
 
         Raises StoreError if the database cannot be reached or fails, SearchTimeoutError if it is `limited` and a
-        statement takes too long, UnsafeRoleError if row-level security would not hold.
+        statement takes too long, InputError if a value is none that the database can hold, UnsafeRoleError if row-level
+        security would not hold.
         """
         mode = " ISOLATION LEVEL REPEATABLE READ, READ ONLY" if snapshot else ""
         begin = f"BEGIN{mode}; SET LOCAL rag.user_id = %s" + (self._limit if limited else "")
@@ -244,6 +245,10 @@ class Database:
                     last = attempt == self._pool.max_size
                     if begun or last or connection is None or connection.given_up or not connection.broken:
                         raise
+        except psycopg.DataError as error:
+            if error.sqlstate is not None:  # of the server: a statement of ours is wrong
+                raise
+            raise InputError("A text has a character that cannot be stored, such as NUL.") from error
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
             raise UnreachableError("The database cannot be reached.", retry_after=5) from error
         except (

@@ -291,7 +291,7 @@ async def test_child_inherits_no_environment_and_cannot_write(monkeypatch: pytes
 
 
 ESCAPES = """
-import ctypes, errno, os, signal, socket, subprocess, sys
+import ctypes, errno, os, resource, signal, socket, subprocess, sys
 def attempt(action):
     try:
         action()
@@ -316,6 +316,8 @@ done = {{
     "rename": attempt(lambda: os.rename(victim, victim + "2")),
     "truncate": attempt(lambda: os.truncate(victim, 0)),
     "create": attempt(lambda: os.mkdir(victim + "3")),
+    "mode": attempt(lambda: os.chmod(victim, 0o777)),
+    "limits": attempt(lambda: resource.prlimit(parent, resource.RLIMIT_NOFILE)),
     "execute": attempt(lambda: subprocess.run([sys.executable, "-V"])),
     "signal": attempt(lambda: os.kill(parent, 0)),
     "network": attempt(lambda: call({address!r}, socket.AF_INET)),

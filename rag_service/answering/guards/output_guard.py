@@ -27,7 +27,7 @@ _RUN_LETTERS = 120  # letters of a run that are remembered
 _SHARED_LETTERS = 3  # letters of a word before a leak that may be the leak's first by chance
 _MAX_HELD = 300  # characters, or they would be looked through again with each piece; twice as many for a moment
 _SENTENCE_ENDS = ".!?…\n"
-_RUNS = re.compile(r"(?:javascript|vbscript|data|file|blob):", re.IGNORECASE)  # no target of a link, whoever wrote it
+_RUNS = re.compile(r"(?:javascript|vbscript|data|file|blob):", re.I)  # no target of a link, whoever wrote it
 
 
 class _State(Enum):
@@ -176,8 +176,9 @@ _ELEMENT = (
     "|pre|progress|q|s|samp|script|section|select|slot|small|source|span|strike|strong|style|sub|summary|sup|svg"
     "|table|tbody|td|template|textarea|tfoot|th|thead|time|title|tr|track|u|ul|var|video|wbr|xml"
 )
-# A known element, a comment, or any tag with room for attributes; `List<String>` stays.
-_TAG = re.compile(rf"<(?=/?(?:{_ELEMENT})\b|[!?]|/?[a-z][\w:-]*(?:[\s/]|$))", re.IGNORECASE)
+# A known element, a comment, any tag with room for attributes, or an address that is a link in Markdown; `List<String>`
+# stays.
+_TAG = re.compile(rf"<(?=/?(?:{_ELEMENT})\b|[!?]|/?[a-z][\w:-]*(?:[\s/]|$)|{_RUNS.pattern})", re.IGNORECASE)
 _IMAGE = re.compile(r"(?<!!)!++(?=\[(?![cC\s]))")  # "today![C1]" is no image
 _TARGET = re.compile(r"\](?=\()")
 _REFERENCE = re.compile(r"^([ >\t]*\[[^\]\n]{1,300}\]):", re.MULTILINE)

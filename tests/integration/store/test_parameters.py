@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import psycopg
 import pytest
 from psycopg.types.json import Json
 
+from rag_service.errors import InputError
 from rag_service.store.database import BigIntegers, Database, HalfVector
 from tests.conftest import vector_literal
 
@@ -39,3 +41,12 @@ async def test_json_is_read_as_it_was_written(database: Database) -> None:
     async with database.transaction(None) as connection:
         cursor = await connection.execute("SELECT %s::json", [Json(written)])
         assert await cursor.fetchone() == (written,)
+
+
+async def test_a_text_that_the_database_cannot_hold_is_an_error_of_the_caller(database: Database) -> None:
+    with pytest.raises(InputError, match="NUL"):
+        async with database.transaction(None) as connection:
+            await connection.execute("SELECT %s::text", ["a\0b"])
+    with pytest.raises(psycopg.DataError):
+        async with database.transaction(None) as connection:
+            await connection.execute("SELECT 'a'::int")

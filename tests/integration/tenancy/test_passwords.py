@@ -6,13 +6,13 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
 
-from rag_service.auth.sign_in import _PASSWORDS_AT_A_TIME, _PASSWORDS_WAITING, make_invitation
+from rag_service.auth.sign_in import _PASSWORDS_OF_ONE, make_invitation
 from rag_service.errors import ConflictError
 from tests.integration.tenancy.conftest import ADMIN, Street
 from tests.integration.tenancy.web import new_key, web_settings
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PASSWORD = "correct horse battery"
 TOKEN = "__Host-rag_csrf"
-ADMITTED = _PASSWORDS_AT_A_TIME + _PASSWORDS_WAITING
+ADMITTED = _PASSWORDS_OF_ONE
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +30,9 @@ def _quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def browser(street: Street) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=street.application)  # type: ignore[arg-type]  # an ASGI application
+async def browser(street: Street, address: str = "127.0.0.1") -> AsyncIterator[httpx.AsyncClient]:
+    application: Any = street.application  # an ASGI application
+    transport = httpx.ASGITransport(app=application, client=(address, 123))
     async with httpx.AsyncClient(transport=transport, base_url="https://rag.example.org") as client:
         yield client
 
@@ -143,3 +144,30 @@ async def test_made_up_names_and_invitations_do_not_keep_others_waiting(
         assert (await choose(client, "made up")).status_code == 401
         assert not hashed
         assert (await sign_in(client, "somebody")).status_code == 401, "the next one gets a turn"
+
+
+@pytest.mark.parametrize("hosts", [["10.0.0.1"], ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9"]])
+async def test_a_flood_from_one_network_leaves_others_their_turn(
+    street: Street, monkeypatch: pytest.MonkeyPatch, hosts: list[str]
+) -> None:
+    others_asked = threading.Event()
+
+    def is_password(password: str, stored: str | None) -> bool:
+        assert others_asked.wait(30)
+        return False
+
+    async def attempt(number: int) -> int:
+        return (await sign_in(clients[number % len(clients)], f"made-up-{number}")).status_code
+
+    monkeypatch.setattr("rag_service.auth.sign_in.is_password", is_password)
+    async with AsyncExitStack() as browsers:
+        clients = [await browsers.enter_async_context(browser(street, host)) for host in hosts]
+        flood = [asyncio.create_task(attempt(number)) for number in range(40)]
+        ended = asyncio.as_completed(flood)
+        assert [await next(ended) for _ in range(40 - ADMITTED)] == [429] * (40 - ADMITTED)
+        async with browser(street, "10.0.0.2") as client:
+            other = asyncio.create_task(sign_in(client, "somebody-else"))
+            await asyncio.wait({other}, timeout=0.5)
+            others_asked.set()
+            assert (await other).status_code == 401, "it was looked at"
+        assert [await reply for reply in ended] == [401] * ADMITTED

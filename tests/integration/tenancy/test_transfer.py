@@ -285,6 +285,14 @@ async def test_a_file_that_cannot_be_stored_leaves_nothing(house: House, case: s
     assert (number_of(house, "corpora"), number_of(house, "documents"), number_of(house, "originals")) == (1, 2, 2)
 
 
+async def test_a_name_in_the_file_that_cannot_be_stored_is_refused(house: House) -> None:
+    ana = await house.user("ana")
+    data = await export(house, ana, (await fill(house, ana)).id)
+    with pytest.raises(InputError, match="NUL"):
+        await load(house, ana, changed(data, edit("corpus.json", name="a\0b")), name=None)
+    assert number_of(house, "corpora") == 1
+
+
 async def test_an_import_that_is_stopped_leaves_nothing(house: House, tmp_path: Path) -> None:
     """The connection of a killed process ends as this one does: its transaction is rolled back."""
     ana = await house.user("ana")

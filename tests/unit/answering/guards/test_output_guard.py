@@ -138,3 +138,9 @@ def test_a_link_that_runs_or_reads_something_is_none_although_a_document_has_it(
     link = f"[help]({scheme}:alert(1))"
     guard = OutputGuard([make_hit(f"See {link}.")], language="en")
     assert guard_text(guard, f"See {link} [C1].") == f"See [help] ({scheme}:alert(1)) [C1]."
+
+
+@pytest.mark.parametrize("scheme", ["javascript", "JavaScript", "vbscript", "data", "file", "blob"])
+def test_an_address_in_angle_brackets_that_runs_something_is_no_link(scheme: str) -> None:
+    guard = OutputGuard([make_hit(f"See <{scheme}:alert(1)>.")], language="en")
+    assert guard_text(guard, f"See <{scheme}:alert(1)> [C1].") == f"See ‹{scheme}:alert(1)> [C1]."
