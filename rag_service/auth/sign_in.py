@@ -72,9 +72,8 @@ class SignIn:
         self._database = database
         self._lifetime = timedelta(hours=settings.sign_in.hours)
         self._slots = asyncio.Semaphore(_PASSWORDS_AT_A_TIME)
-        self._hashing: Counter[str] = (
-            Counter()
-        )  # passwords that are hashed, or wait for it, by the network they are from
+        # Passwords that are hashed, or wait for it, by the network they are from.
+        self._hashing = Counter[str]()
         self._provider: Provider | None = None
         if settings.sign_in.issuer is not None:
             from rag_service.auth.provider import Provider  # loads libraries of cryptography
