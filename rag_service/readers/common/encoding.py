@@ -39,17 +39,23 @@ def decode_text(data: bytes) -> str | None:
         return _legacy(data)
 
 
-def decode_page(data: bytes) -> str | None:
-    """The text of a web page or XML file, which may declare its encoding: used unless the bytes are UTF-8."""
+def decode_page(data: bytes, *, encoding: str | None = None) -> str | None:
+    """The text of a web page or XML file, which may declare its encoding: used unless the bytes are UTF-8.
+
+    Args:
+        data: the file.
+        encoding: for a page that declares none.
+    """
     declared = _DECLARED.search(data[:2_048])
+    label = encoding if declared is None else declared[1].decode("ascii")
     text = decode_text(data)
-    if declared is None or text is None or data.startswith(tuple(mark for mark, _ in _MARKS)):
+    if label is None or text is None or data.startswith(tuple(mark for mark, _ in _MARKS)):
         return text
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
         try:
-            found = data.decode(codec_of(declared[1].decode("ascii")), errors="replace")
+            found = data.decode(codec_of(label), errors="replace")
         except LookupError:
             return text
         foreign = sum(not character.isascii() for character in found)

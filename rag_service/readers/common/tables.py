@@ -165,24 +165,26 @@ def _is_texts(row: Row) -> bool:
 
 
 def _names_series(row: Row, below: Sequence[Row]) -> bool:
-    """Whether figures beside a word are column names: years or dates ("Income | 2024 | 2025"), or stand above words.
+    """Whether figures are column names: years or dates ("Income | 2024 | 2025"), or stand above words.
 
-    A single one is, if its cell is merged over several columns.
+    They stand beside a word or an empty corner. A single one is, if its cell is merged over several columns.
     """
-    first, *others = row.values
-    if (
-        not first.is_text
-        or len(row.cells) < 3
-        or any(cell.is_text and not _DATE.fullmatch(cell.text) for cell in others)
-    ):
+    if not below:
         return False
-    if not below or not all(other.values and other.values[0].is_text for other in below):
+    corner = min(other.cells[0].column for other in (row, *below))
+    has_empty_corner = row.cells[0].column > corner
+    names = row.values if has_empty_corner else row.values[1:]
+    if len(row.cells) < (2 if has_empty_corner else 3) or (not has_empty_corner and not row.cells[0].is_text):
         return False
-    if len({cell.text for cell in others}) < len(others):
+    if any(name.is_text and not _DATE.fullmatch(name.text) for name in names):
         return False
-    columns = {cell.column for cell in others}
+    if not all(other.cells[0].is_text for other in below if other.cells[0].column == corner):
+        return False
+    if len({name.text for name in names}) < len(names):
+        return False
+    columns = {name.column for name in names}
     named = [cell.is_text for other in below for cell in other.cells if cell.column in columns]
-    return all(_DATE.fullmatch(cell.text) for cell in others) or (len(named) > 0 and sum(named) > len(named) / 2)
+    return all(_DATE.fullmatch(name.text) for name in names) or (len(named) > 0 and sum(named) > len(named) / 2)
 
 
 def _starts_table(row: Row, following: Row | None) -> bool:
@@ -212,6 +214,8 @@ def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
     below = [cell.text for cell in row.cells if cell.column in wide]
     beside = [cell for cell in row.cells if cell.column not in wide]
     goes_on = all(others.get(cell.column) == cell.text for cell in beside)
+    if not below:
+        return False  # the title of a section ("Revenue:")
     if any(map(_AMOUNT.match, below)) and not (beside and goes_on):
         return False
     return not _all_texts(following) or (goes_on and len(set(below)) == len(below) > 1)

@@ -14,7 +14,7 @@ import olefile
 from rag_service.domain import ParsedDocument
 from rag_service.readers.common.archive import damaged
 from rag_service.readers.common.embedded_files import Parts
-from rag_service.readers.common.encoding import decode_text
+from rag_service.readers.common.encoding import decode_page, decode_text
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.mail.compressed_rtf import read_compressed_rtf
 from rag_service.readers.mail.message import Attachment, Message, build_message
@@ -23,7 +23,7 @@ MEDIA_TYPE = "application/vnd.ms-outlook"
 _SUBJECT, _BODY, _HTML, _SENDER, _ADDRESS, _TO, _CC = "0037", "1000", "1013", "0C1A", "5D01", "0E04", "0E03"
 _DATA, _LONG_NAME, _SHORT_NAME, _CONTENT_ID = "3701", "3707", "3704", "3712"
 _SENT, _RECEIVED = (0x0040, 0x0039), (0x0040, 0x0E06)  # dates: (type, tag) in the list of fixed properties
-_CODE_PAGES = ((0x0003, 0x3FFD), (0x0003, 0x3FDE))  # of the texts that are not UTF-16
+_TEXT_CODE_PAGE, _PAGE_CODE_PAGE = (0x0003, 0x3FFD), (0x0003, 0x3FDE)  # of texts that are not UTF-16, of HTML
 _RTF_BODY = "message.rtf"
 _MAX_ATTACHMENTS = 1_000
 _MAX_EMBEDDED = 5  # messages within messages
@@ -42,7 +42,8 @@ def parse_msg(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
 
 def _read(file: olefile.OleFileIO, folder: list[str], *, depth: int) -> Message:
     fixed = _fixed(file, folder)
-    code_page = next((fixed[key] & 0xFFFF for key in _CODE_PAGES if fixed.get(key)), 0)
+    code_page = (fixed.get(_TEXT_CODE_PAGE) or fixed.get(_PAGE_CODE_PAGE) or 0) & 0xFFFF
+    page_code_page = (fixed.get(_PAGE_CODE_PAGE) or code_page) & 0xFFFF
 
     def text(tag: str) -> str:
         return _text(file, folder, tag, code_page=code_page)
@@ -69,7 +70,7 @@ def _read(file: olefile.OleFileIO, folder: list[str], *, depth: int) -> Message:
             ("Subject", subject),
         ],
         plain=plain,
-        html=None if html is None else decode_text(html),
+        html=None if html is None else decode_page(html, encoding=f"cp{page_code_page}"),
         attachments=attachments,
         warnings=warnings,
     )

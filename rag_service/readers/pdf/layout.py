@@ -285,7 +285,9 @@ def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
         over = [(start, end) for start, end in gaps if start < begin - 1 <= end]
         if len(over) < _MIN_ROWS:
             return
-        yield (max(start for start, _ in over) + begin) / 2
+        last = max(start for start, _ in over)
+        # A quotation mark or bullet may hang out of the right column.
+        yield (last + min(end for start, end in gaps if start < begin - 1 and end > last)) / 2
         gaps = [gap for gap in gaps if gap not in over]
 
 

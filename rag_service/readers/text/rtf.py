@@ -176,6 +176,8 @@ class _Reader:
             self._pictures += 1
         if word in _SKIPPED or word in _EDGES or word in _MARKS or word in (_TITLE, "footnote"):
             self._group = replace(group, destination=word)
+            if word == _TITLE:
+                self._title.clear()  # \\upr gives it twice, the second time in Unicode
         elif word == "shptxt":
             self._group = replace(group, destination="")
         elif word == "uc":

@@ -7,7 +7,8 @@ as such (by element, role, class or id), everything outside `main` where a page 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 
 from lxml import etree, html
 
@@ -47,6 +48,8 @@ _STYLED = re.compile(
 _LINKS_SHARE, _MIN_LINKS = 0.8, 4  # of the text of a list in links: navigation
 _MIN_MAIN = 100  # characters; a `main` with less is filled by a script
 _MAX_LINK = 200  # characters of a target that is written; longer ones track the reader
+_BEFORE, _AFTER = re.compile(r"[$€£¥] ?\(?|\("), re.compile(r"\) ?%?|%")  # signs of an amount
+_SIGN = re.compile(f"{_BEFORE.pattern}|{_AFTER.pattern}")
 _MAX_SPAN = 200  # columns or rows that a merged cell may cover
 _MAX_CELLS = 200_000
 _BULLET = "- "
@@ -192,7 +195,7 @@ class _Page:
             return True
         if tag == "header" and not self._has_main and element.find(".//h1") is None:
             return True
-        return tag in ("ul", "ol") and not self._has_main and _is_link_list(element)
+        return tag in ("ul", "ol") and _is_link_list(element) and (not self._has_main or _names_languages(element))
 
     def _enter(self, element: Element, tag: str) -> None:
         if tag in _BLOCKS:
@@ -272,6 +275,11 @@ def _is_link_list(element: Element) -> bool:
     return len(links) >= _MIN_LINKS and sum(map(len, links)) >= _LINKS_SHARE * whole
 
 
+def _names_languages(element: Element) -> bool:
+    """Whether the links of a list lead to the page in other languages, as they declare."""
+    return all(link.get("hreflang") for link in element.iter("a"))
+
+
 def _target(link: Element) -> str:
     """The target of a link, if it leads out of the page and says more than the words of the link."""
     target = (link.get("href") or "").strip()
@@ -293,8 +301,40 @@ def read_rows(table: Element) -> list[Row] | None:
         return None
     if table.find(".//table") is not None or any(table.find(f".//{tag}") is not None for tag in _HEADINGS):
         return None
-    rows = list(_read_rows(table))
+    rows = _join_signs(list(_read_rows(table)))
     return rows if len(rows) > 1 and any(len(row.cells) > 1 for row in rows) else None
+
+
+def _join_signs(rows: Sequence[Row]) -> list[Row]:
+    """The rows with each figure in one cell: financial reports put "$" and ")" into columns of their own.
+
+    Such a column holds nothing else, besides cells that go on over the next one.
+    """
+    texts: dict[int, set[str]] = {}
+    for row in rows:
+        spanned = {cell.column for cell in row.cells if cell.is_spanned}
+        for cell in row.values:
+            if cell.column + 1 not in spanned:
+                texts.setdefault(cell.column, set()).add(cell.text)
+    signs = {column for column, found in texts.items() if all(map(_SIGN.fullmatch, found))}
+    return [replace(row, cells=_joined_cells(row.cells, signs)) for row in rows] if signs else list(rows)
+
+
+def _joined_cells(cells: Sequence[Cell], signs: Set[int]) -> list[Cell]:
+    joined: list[Cell] = []
+    for cell in cells:
+        last = joined[-1] if joined else None
+        if last is not None and last.column in signs and _BEFORE.fullmatch(last.text) and _is_amount(cell):
+            joined[-1] = replace(cell, text=last.text + cell.text, is_text=False)
+        elif last is not None and cell.column in signs and _AFTER.fullmatch(cell.text) and _is_amount(last):
+            joined[-1] = replace(last, text=last.text + cell.text)
+        else:
+            joined.append(cell)
+    return joined
+
+
+def _is_amount(cell: Cell) -> bool:
+    return not cell.is_spanned and (not cell.is_text or cell.text in ("-", "–", "—"))
 
 
 def _read_rows(table: Element) -> Iterator[Row]:

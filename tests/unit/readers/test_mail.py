@@ -289,6 +289,21 @@ def test_texts_of_an_outlook_message_are_in_the_code_page_that_it_names() -> Non
     assert parse(compound_file(tree), file_name="mail.msg").text.startswith("Subject: Loan of paintings 測試")
 
 
+@pytest.mark.parametrize(("code_pages", "declared"), [((950, 1251), b""), ((1251, 0), b""), ((0, 0), b"windows-1251")])
+def test_the_page_of_an_outlook_message_is_in_the_code_page_that_it_names(
+    code_pages: tuple[int, int], declared: bytes
+) -> None:
+    texts, pages = code_pages
+    named = struct.pack("<HHIQ", 3, 0x3FFD, 6, texts) + struct.pack("<HHIQ", 3, 0x3FDE, 6, pages)
+    head = b'<meta http-equiv="Content-Type" content="text/html; charset=%s">' % declared if declared else b""
+    tree = {
+        "__properties_version1.0": bytes(32) + named,
+        "__substg1.0_0037001F": "Loan".encode("utf-16-le"),
+        "__substg1.0_10130102": b"<html>" + head + "<body><p>Loan of paintings из музея</p></body>".encode("cp1251"),
+    }
+    assert "Loan of paintings из музея" in parse(compound_file(tree), file_name="mail.msg").text
+
+
 def test_a_message_of_a_mailbox_that_cannot_be_read_is_a_warning() -> None:
     broken = b"From - Mon Jan  5 10:00:00 2026\nX-Data: " + bytes(range(256)) * 4
     document = parse(broken + b"\n\n" + mailbox(message_of("Fee", "It is 3 €.")), file_name="a.mbox")

@@ -57,6 +57,14 @@ def test_two_columns_are_read_one_after_the_other() -> None:
     assert read({15: HARBOUR, 110: BICYCLES}) == "\n".join([*HARBOUR, "", *BICYCLES])
 
 
+def test_a_quotation_mark_that_hangs_out_of_a_column_joins_no_lines() -> None:
+    left = [*BICYCLES, *HARBOUR]
+    left[2] += ", now."  # the longest, which nearly reaches the other column
+    quote = f'"{PARTY[0]}'
+    right = {95: [*PARTY, "", *PARTY[1:]], 91.5: [*[""] * 6, quote]}
+    assert read({15: left, **right}) == "\n".join([*left, "", *PARTY, quote, *PARTY[1:]])
+
+
 def test_columns_of_prose_and_items_are_read_one_after_the_other() -> None:
     """A bullet stands as far from its item as a column from the next."""
     marks = ["\x95"] * 12  # bullets in the encoding of the font

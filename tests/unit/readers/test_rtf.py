@@ -25,3 +25,8 @@ def test_a_page_header_is_text_apart_from_the_body() -> None:
     told = parse(rb"{\rtf1\ansi {\header Confidential\par}Body.\par}", file_name="a.rtf")
     assert told.text.split() == ["Body.", "Confidential"]
     assert not told.warnings
+
+
+def test_a_title_that_is_given_twice_is_the_one_in_unicode() -> None:
+    title = rb"{\info{\upr{\title ????}{\*\ud{\title \u1050\'3f\u1083\'3f\u1102\'3f\u1095\'3f}}}}"
+    assert parse(rb"{\rtf1\ansi " + title + rb"Body.\par}", file_name="a.rtf").title == "Ключ"

@@ -138,11 +138,14 @@ def test_a_form_above_a_table_leaves_the_table_its_names() -> None:
         ([["Person", 44, 45], ["Ana", "early", "late"]], "Person: Ana | 44: early | 45: late"),
         ([["Role", 2024, 2025], ["Chair", "Ana Roca", "Eva Mur"]], "Role: Chair | 2024: Ana Roca | 2025: Eva Mur"),
         ([["Item", 2024, 2025], ["Income", 100, 120]], "Item: Income | 2024: 100 | 2025: 120"),
+        ([[None, 2024, 2025], ["Income", 100, 120]], "Income | 2024: 100 | 2025: 120"),
+        ([[None, 2024, 2025], ["Income", 100, 120], [None, 100, 120]], "Income | 2024: 100 | 2025: 120"),
+        ([[None, 7, 8], ["Income", 100, 120]], "7 | 8"),
         ([["Ana", 1, 2], ["Luis", 3, 4]], "Ana | 1 | 2"),  # figures over figures name nothing
         ([["Ana", 5, 5], ["Luis", "x", "y"]], "Ana | 5 | 5"),  # nor do equal ones
     ],
 )
-def test_figures_beside_a_word_name_columns_where_they_are_a_series_or_stand_over_words(
+def test_figures_beside_a_word_or_an_empty_corner_name_columns_where_they_are_a_series_or_stand_over_words(
     rows: list[list[object]], line: str
 ) -> None:
     assert parse(xlsx(rows), file_name="a.xlsx").text.splitlines()[1] == line

@@ -252,3 +252,24 @@ def test_a_name_beside_empty_cells_spans_them_if_the_row_below_names_each_column
     )
     rows[1][0] = "of the town"  # goes on in another column: nothing says what is above what
     assert "Electricity kWh" not in parse(xlsx(rows), file_name="meters.xlsx").text
+
+
+def page_lines(table: str) -> list[str]:
+    return parse(f"<html><body><table>{table}</table></body></html>".encode(), file_name="a.html").text.split("\n")
+
+
+def test_signs_of_a_financial_report_join_the_amounts_that_they_belong_to() -> None:
+    years = "<tr><td></td><td colspan=2>2025</td><td></td><td colspan=2>2024</td><td></td></tr>"
+    section = "<tr><td>Revenue:</td></tr>"
+    fees = "<tr><td>Fees</td><td>$</td><td>1,904</td><td></td><td>$</td><td>(220</td><td>)</td></tr>"
+    rents = "<tr><td>Rents</td><td></td><td>80</td><td></td><td>$</td><td>—</td><td></td></tr>"
+    assert page_lines(years + section + fees + rents)[:3] == [
+        "Revenue:",
+        "Fees | 2025: $1,904 | 2024: $(220)",
+        "Rents | 2025: 80 | 2024: $—",
+    ]
+
+
+def test_a_column_of_currencies_keeps_its_name() -> None:
+    rows = "<tr><td>Item</td><td>Currency</td><td>Price</td></tr><tr><td>Bolt</td><td>$</td><td>5</td></tr>"
+    assert page_lines(rows)[0] == "Item: Bolt | Currency: $ | Price: 5"

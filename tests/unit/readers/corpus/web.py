@@ -31,6 +31,10 @@ def _web_pages() -> Iterator[Sample]:
     yield Sample("html", "no-ending", page.encode("utf-16"), facts, wrong)
     links = b"<html><body><ul>" + b"<li><a href=x>Rules of 2024</a>" * 9
     yield Sample("html", "links.html", links, {"- Rules of 2024": {}})
+    languages = "".join(f'<li><a href="{code}" hreflang="{code}">In {code}</a>' for code in ("es", "fr", "de", "it"))
+    topics = "".join(f"<li><a href={number}>Topic {number}</a>" for number in range(5))
+    article = f"<html><main><ul>{languages}</ul><h1>Ducks</h1>{'<p>They swim all day.</p>' * 9}<ul>{topics}</ul></main>"
+    yield Sample("html", "article.html", article.encode(), {"- Topic 4": {"headings": ("Ducks",)}}, ("In es", "In fr"))
     old = """<html><head><meta charset="iso-8859-2"><title>Cennik</title></head><body>
     <ul><li><a href=1>Dom</a><li><a href=2>Oferta firmy</a><li><a href=3>Kontakt</a><li><a href=4>Mapa</a></ul>
     <table><tr><td><h1>Ceny</h1>Łódź żółta<td>prawo</table><p>Koniec</body>"""
