@@ -112,7 +112,7 @@ class RelevanceThreshold(PassagePostprocessor):
 
     A threshold in the request is a hard limit. Otherwise the ranking ends with the last passage that reaches
     `out_of_scope`, and the query is doubtful if none reaches the threshold of the index, else `default`. What ranks
-    before that passage stays: relevance says whether a question is answered, and orders passages worse than the ranking.
+    before it stays: relevance says whether a question is answered, and orders passages worse than the ranking.
     """
 
     default: float

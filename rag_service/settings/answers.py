@@ -40,8 +40,8 @@ class RetrievalSettings(SettingGroup):
         0.2,
         ge=0,
         le=1,
-        description="Relevance that a passage has to reach for an answer, unless the request sets its own; if none does, the "
-        "question is refused.",
+        description="Relevance that a passage has to reach for an answer, unless the request sets its own; if none "
+        "does, the question is refused.",
     )
     hybrid: bool = Field(True, description="Combine BM25 and vector search; false: vector search only.")
     lexical_fallback: bool = Field(
