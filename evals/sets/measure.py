@@ -55,18 +55,21 @@ class Figures:
     unanswerable_green: int = 0
 
 
-def ask_set(service: Service, asked: QuestionSet, *, second: bool = False) -> list[Reply]:
+def ask_set(service: Service, asked: QuestionSet, *, second: bool = False, corpus: str | None = None) -> list[Reply]:
     """Ingest the files of a set into a corpus of its own and ask its questions there.
 
-    `second`: each in a conversation, after a question of the same language about other files.
+    Args:
+        second: each in a conversation, after a question of the same language about other files.
+        corpus: its name, which is new; None: that of the set.
     """
+    name = corpus or asked.name
     with tempfile.TemporaryDirectory() as folder:
-        for name in asked.file_names:
-            (Path(folder) / name).write_bytes(asked.read_file(name))
-        report = service.sync(folder, corpus=asked.name)
+        for file_name in asked.file_names:
+            (Path(folder) / file_name).write_bytes(asked.read_file(file_name))
+        report = service.sync(folder, corpus=name)
     if report.left:
-        raise ValueError(f"{asked.name}: {report}")
-    corpus = service.corpora()[asked.name].info.id
+        raise ValueError(f"{name}: {report}")
+    corpus_id = service.corpora()[name].info.id
     draw = random.Random(asked.name)  # noqa: S311 - the same in every run
 
     def say_before(question: Question) -> list[dict[str, str]]:
@@ -78,11 +81,11 @@ def ask_set(service: Service, asked: QuestionSet, *, second: bool = False) -> li
         if not (second and others):
             return []
         before = draw.choice(others)
-        reply = service.ask(before, corpus_ids=[corpus]).text
+        reply = service.ask(before, corpus_ids=[corpus_id]).text
         return [{"role": "user", "content": before}, {"role": "assistant", "content": reply}]
 
     return [
-        _judge(question, service.ask(question.text, corpus_ids=[corpus], messages=say_before(question)))
+        _judge(question, service.ask(question.text, corpus_ids=[corpus_id], messages=say_before(question)))
         for question in asked.questions
     ]
 
