@@ -452,7 +452,7 @@ class Answer:
     question: str
     language: str  # of the question and the answer, ISO 639-1
     text: str
-    sources: tuple[Hit, ...]  # passages above the threshold, best first
+    sources: tuple[Hit, ...]  # passages down to the last one above the threshold, best first
     shown: tuple[Hit, ...]  # those put before the model, [C1] first
     citations: tuple[Citation, ...]
     decision: Decision

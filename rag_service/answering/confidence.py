@@ -71,7 +71,7 @@ def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float]) -> dict[s
     sentences. Answers of a chat model have the first only.
 
     Args:
-        sources: the passages above the threshold, best first; at least one.
+        sources: the passages down to the last one above the threshold, best first; at least one.
         quoting: `lead` as a probability, where the answer quotes.
     """
     signals = {"relevance": _log_odds(max(hit.scores.relevance for hit in sources))}

@@ -117,7 +117,10 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         self._synthesizer.offer_tools(tools)
 
     async def search(self, query: RagQuery) -> tuple[Hit, ...]:
-        """At most `top_k` passages above the threshold, best first; `query.found` holds the rest. Calls no model."""
+        """At most `top_k` passages, best first, down to the last one above the threshold; `query.found` holds the rest.
+
+        Calls no model.
+        """
         query.as_asked = True
         return query.hits(await self.aretrieve(query))
 

@@ -10,7 +10,7 @@ from rag_service.domain import Answer, Citation, Hit, Step
 
 @dataclass(frozen=True, kw_only=True)
 class SourcesFound:
-    """First event: the passages above the threshold, best first; empty if nothing is relevant."""
+    """First event: the passages down to the last one above the threshold, best first; empty if nothing is relevant."""
 
     sources: tuple[Hit, ...]
     shown: tuple[Hit, ...]  # those shown to the model, [C1] first

@@ -46,7 +46,7 @@ class QueryController(Controller):
     async def search(
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
     ) -> SearchBody:
-        """Passages above the threshold, best first."""
+        """Passages down to the last one above the threshold, best first."""
         query = read_query(await read_json(request, SearchRequest), services.settings, identity)
         return await unless_gone(request.receive, present_search(services.search, query))
 

@@ -139,7 +139,7 @@ class CitedAnswer:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Passages(Items[PassageBody]):
-    """Passages above the threshold, best first."""
+    """Passages down to the last one above the threshold, best first."""
 
     question: str
     language: str  # of the question, ISO 639-1

@@ -180,7 +180,7 @@ class Service(Searchable):
         alpha: float | None = None,
         mode: Mode | None = None,
     ) -> Passages:
-        """Passages above the threshold, best first; no language model is called.
+        """Passages down to the last one above the threshold, best first; no language model is called.
 
         Args:
             question: in any language.

@@ -118,7 +118,7 @@ class Toolbox:
         raise AssertionError(name)
 
     async def search(self, wanted: SearchDocuments) -> ToolResult:
-        """Passages above the threshold, best first."""
+        """Passages down to the last one above the threshold, best first."""
         filters = self.filters
         if wanted.documents:
             found = await self._find(wanted.documents)

@@ -215,7 +215,7 @@ class PassageBody(RelatedBody, kw_only=True, frozen=True, rename="camel"):
 
 
 class SearchBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    """Passages above the threshold, best first."""
+    """Passages down to the last one above the threshold, best first."""
 
     passages: list[PassageBody]
     language: Annotated[str, Meta(description="Language of the question, ISO 639-1.")]

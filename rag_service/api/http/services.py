@@ -55,7 +55,7 @@ class Services:
 
     settings: Settings
     answer: Callable[[RagQuery, Channel], AsyncGenerator[AnswerEvent]]  # events of the engine, limited and counted
-    search: Callable[[RagQuery], Coroutine[Any, Any, tuple[Hit, ...]]]  # passages above the threshold
+    search: Callable[[RagQuery], Coroutine[Any, Any, tuple[Hit, ...]]]  # best first
     ingest: Callable[[DocumentInput, Identity], Awaitable[Ingested]]  # into the default corpus
     probes: Mapping[str, Probe]  # name of a dependency → how to ask it
     authenticate: Callable[[Mapping[str, str]], Awaitable[Identity]]  # request headers → who it is

@@ -78,7 +78,7 @@ class AnswerArguments(SharedArguments, kw_only=True, frozen=True, forbid_unknown
 
 
 async def search_knowledge(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
-    """Passages above the threshold, best first."""
+    """Passages down to the last one above the threshold, best first."""
     given = decode(msgspec.json.encode(arguments), SearchArguments, name="arguments")
     query = _make_query(services, given.query, given, identity, named="query")
     body = await isolated(present_search(services.search, query))
