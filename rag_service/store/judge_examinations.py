@@ -98,7 +98,7 @@ async def lease_judge(connection: Connection, judge: str, revision: str, weights
            VALUES (%(judge)s, %(revision)s, %(weights)s, now() + make_interval(secs => %(seconds)s))
            ON CONFLICT (judge, revision) DO UPDATE
            SET weights = excluded.weights, leased_until = excluded.leased_until, figures = NULL
-           WHERE (e.leased_until <= now() OR e.leased_until > excluded.leased_until)
+           WHERE e.leased_until NOT BETWEEN now() AND now() + make_interval(secs => 2 * %(seconds)s)
              AND (e.figures IS NULL OR excluded.weights NOT IN ('', e.weights))
            RETURNING 1""",
         {"judge": judge, "revision": revision, "weights": weights, "seconds": LEASE_SECONDS},

@@ -92,7 +92,7 @@ async def lease_model(connection: Connection, model: str, revision: bytes) -> bo
            SET revision = excluded.revision, leased_until = excluded.leased_until,
                scales = CASE WHEN f.revision = excluded.revision THEN f.scales ELSE '{}' END,
                fits = CASE WHEN f.revision = excluded.revision THEN f.fits ELSE '{}' END
-           WHERE (f.leased_until <= now() OR f.leased_until > excluded.leased_until) RETURNING 1""",
+           WHERE f.leased_until NOT BETWEEN now() AND now() + make_interval(secs => 2 * %(seconds)s) RETURNING 1""",
         {"model": model, "revision": revision, "seconds": LEASE_SECONDS},
     )
     return await cursor.fetchone() is not None

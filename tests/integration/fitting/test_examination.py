@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from rag_service.domain import AnswersQuestion
+from rag_service.domain import LOCAL_ADMIN, AnswersQuestion
 from rag_service.errors import ModelError
 from rag_service.fitting import examination
 from rag_service.fitting.examination import JudgeExaminer, load_examination
 from rag_service.models.judge.judge import JudgedAnswer, Judgement, Verdict
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.store.database import Database
+from rag_service.store.judge_examinations import lease_judge
+from rag_service.store.relevance_fits import lease_model
 from tests.judges import right
 
 ANSWERS = len(load_examination())
@@ -136,6 +138,16 @@ async def test_two_processes_examine_once_and_both_use_the_outcome(database: Dat
     late = watch(double)
     await JudgeExaminer(late, database).load()
     assert late.examination == judges[0].examination
+
+
+async def test_a_transaction_that_began_earlier_takes_no_lease_that_was_given_meanwhile(database: Database) -> None:
+    async with database.transaction(LOCAL_ADMIN) as earlier:
+        await earlier.execute("SELECT now()")
+        async with database.transaction(LOCAL_ADMIN) as later:
+            assert await lease_judge(later, "double", "1", "")
+            assert await lease_model(later, "a-model", b"")
+        assert not await lease_judge(earlier, "double", "1", "")
+        assert not await lease_model(earlier, "a-model", b"")
 
 
 async def test_another_model_prompt_or_other_weights_are_examined_again(database: Database) -> None:

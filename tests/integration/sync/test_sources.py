@@ -161,7 +161,10 @@ async def test_one_run_at_a_time_and_a_dead_worker_is_followed(desk: Desk, monke
     with desk.house.owner() as owner:  # the worker is dead, and its claim runs out
         owner.execute("UPDATE rag.sources SET leased_until = now() - interval '1 second'")
         owner.execute("UPDATE rag.sources SET next_run_at = now() + interval '1 day' WHERE id = %s", [other.id])
-    assert await runner.run_due()
+    async with desk.house.database.transaction(None) as earlier:
+        await earlier.execute("SELECT now()")
+        assert await runner.run_due()
+        assert await claim_source(earlier, lease=LEASE) is None  # this run was another worker's a moment ago
     assert sorted(desk.stored()) == ["a.txt"]
 
     assert not await runner.run_due()

@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.auth.sign_in import _PASSWORDS_OF_ONE, make_invitation
+from rag_service.auth.sign_in import _ATTEMPTS, _PASSWORDS_OF_ONE, make_invitation
 from rag_service.errors import ConflictError
+from rag_service.store.accounts.sessions import read_account
 from tests.integration.tenancy.conftest import ADMIN, Street
 from tests.integration.tenancy.web import new_key, web_settings
 
@@ -104,6 +105,16 @@ async def test_replies_do_not_tell_who_exists_and_attempts_are_few(street: Stree
         with street.house.owner() as connection:  # as after a clock that went a day ahead and was set back
             connection.execute("UPDATE rag.password_attempts SET full_at = now() + interval '1 day'")
         assert (await sign_in(client, "fay")).status_code == 204
+
+
+async def test_an_attempt_that_began_earlier_forgets_none_of_the_later_ones(street: Street) -> None:
+    database = street.house.database
+    async with database.transaction(None) as earlier:
+        await earlier.execute("SELECT now()")
+        for wanted in [True] * _ATTEMPTS + [False]:
+            async with database.transaction(None) as later:
+                assert (await read_account(later, "nobody", attempts=_ATTEMPTS) is not None) == wanted
+        assert await read_account(earlier, "nobody", attempts=_ATTEMPTS) is None
 
 
 async def test_passwords_are_for_services_that_say_so(street: Street) -> None:
