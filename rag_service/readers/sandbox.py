@@ -61,23 +61,23 @@ class ParseLimits:
 
     memory_bytes: int = 1024**3  # address space of the child, the interpreter's ~40 MB included
     cpu_seconds: int = 55  # of processor time
-    wall_seconds: float = 60.0  # from start to reply; then the child is killed
+    wall_seconds: float = 240.0  # from start to reply; then the child is killed. Others may want the processor, too
     output_bytes: int = 128 * 1024**2  # longest reply; five million characters with places take about 60 MB
     open_files: int = 64  # descriptors; the child opens only modules
 
 
 # A page takes 8 s of a processor and a gigabyte; `ocr.MAX_PAGES` pages must fit.
-OCR_LIMITS = ParseLimits(memory_bytes=2 * 1024**3, cpu_seconds=1_500, wall_seconds=1_800.0)
+OCR_LIMITS = ParseLimits(memory_bytes=2 * 1024**3, cpu_seconds=1_500, wall_seconds=6_000.0)
 
 
 def limits_for(size: int) -> ParseLimits:
-    """The default limits, with a second more for each megabyte: a table of a million rows takes its time.
+    """The default limits, with a second more of a processor for each megabyte: a million rows take their time.
 
     `size`: of the file in bytes.
     """
     more = size // 1_000_000
     usual = ParseLimits()
-    return replace(usual, cpu_seconds=usual.cpu_seconds + more, wall_seconds=usual.wall_seconds + more)
+    return replace(usual, cpu_seconds=usual.cpu_seconds + more, wall_seconds=usual.wall_seconds + 4 * more)
 
 
 class ChildFailure(Exception):  # noqa: N818 - only used as the cause of a DocumentError

@@ -17,7 +17,7 @@ from rag_service.errors import DocumentError, ProtectedError, ReaderKilledError,
 from rag_service.readers import sandbox, seccomp
 from rag_service.readers.landlock import landlock_version
 from rag_service.readers.parse import parse
-from rag_service.readers.sandbox import ParseLimits, parse_in_sandbox
+from rag_service.readers.sandbox import OCR_LIMITS, ParseLimits, limits_for, parse_in_sandbox
 from tests.golden.make import made
 from tests.integration.hostile import (
     children,
@@ -191,6 +191,12 @@ async def test_processor_time_limit_holds(monkeypatch: pytest.MonkeyPatch, new_c
     with pytest.raises(DocumentError, match="too long"):
         await parse_in_sandbox(b"x", file_name="a.txt", limits=ParseLimits(cpu_seconds=1))
     assert not new_children()
+
+
+@pytest.mark.parametrize("limits", [limits_for(0), limits_for(50_000_000), OCR_LIMITS], ids=["small", "large", "ocr"])
+def test_a_child_that_gets_a_quarter_of_a_processor_is_not_killed(limits: ParseLimits) -> None:
+    """The limit of processor time ends what runs on and on; the clock's limit is for what stands still."""
+    assert limits.wall_seconds >= 4 * limits.cpu_seconds
 
 
 async def test_wall_clock_limit_kills_a_sleeping_child(
