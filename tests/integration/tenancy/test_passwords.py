@@ -113,8 +113,8 @@ async def test_an_attempt_that_began_earlier_forgets_none_of_the_later_ones(stre
         await earlier.execute("SELECT now()")
         for wanted in [True] * _ATTEMPTS + [False]:
             async with database.transaction(None) as later:
-                assert (await read_account(later, "nobody", attempts=_ATTEMPTS) is not None) == wanted
-        assert await read_account(earlier, "nobody", attempts=_ATTEMPTS) is None
+                assert (await read_account(later, "gil", attempts=_ATTEMPTS) is not None) == wanted
+        assert await read_account(earlier, "gil", attempts=_ATTEMPTS) is None
 
 
 async def test_passwords_are_for_services_that_say_so(street: Street) -> None:
