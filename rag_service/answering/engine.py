@@ -232,7 +232,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             else:
                 if query.turns:
                     await self._synthesizer.condense(query, partial(self._find, query))
-                if query.model.only_quotes and query.follow_up is not None and query.follow_up.perhaps:
+                if query.model.only_quotes and query.follow_up is not None and query.follow_up.inferred:
                     query, response = await self._answer_either(query, query.follow_up.asked)
                 else:
                     response = cast("CitedResponse", await super()._aquery(query))
