@@ -19,7 +19,7 @@ from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, 
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.equations import write_math
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name, whole_number
 from rag_service.readers.web.html_hidden import drop_hidden
 from rag_service.readers.web.html_numbering import NUMBER, settle_numbers
