@@ -91,7 +91,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             synthesizer: writes and checks the answer.
             reranker: reorders passages.
             threshold: default relevance from which on a passage answers, 0..1.
-            out_of_scope: default minimum relevance, 0..1.
+            out_of_scope: relevance that the last passage must reach by default, 0..1.
             postprocessors: run after the built-in ones.
             record: stores each finished answer; None stores none.
         """
