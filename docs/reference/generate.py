@@ -133,6 +133,8 @@ def rest_api_page() -> Iterator[str]:
     yield from heading("REST API")
     yield "JSON fields are in camelCase. A running service describes the same routes at `/schema` (readable without"
     yield "internet) and `/schema/openapi.json`. [Errors](errors.md) lists the codes of error replies."
+    yield "Answers and sign-in can return 429 `rate_limited` with `Retry-After`; with rate limits, all routes below"
+    yield "`/api`, `/v1` and `/mcp` can."
     for tag in sorted(by_tag):
         yield ""
         yield f"## {tag}"

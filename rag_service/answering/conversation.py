@@ -72,14 +72,14 @@ async def lean_on_history(question: str, history: Sequence[Turn], find: FindPass
     begins, chain, goes_on = 0, list[str](), False
     for place, text in [*asked[-_CHAIN:], (len(history), question)]:
         goes_on = bool(chain) and _needs_more(text)
-        if not chain or not (goes_on or await _is_nearer(text, "\n".join(chain), find)):
+        if not chain or not (goes_on or await _stays_with_subject(text, "\n".join(chain), find)):
             begins, chain = place, []
         chain.append(text)
     before = "\n".join(chain[:-1])[:_BEFORE_CHARS].strip()
     if not before:
         return question, None
     replies = tuple(turn.content for turn in history[begins:] if turn.role == "assistant")
-    return f"{before}\n{question}", FollowUp(asked=question, joined=True, replies=replies, perhaps=not goes_on)
+    return f"{before}\n{question}", FollowUp(asked=question, joined=True, replies=replies, inferred=not goes_on)
 
 
 def _needs_more(question: str) -> bool:
@@ -94,8 +94,8 @@ def _needs_more(question: str) -> bool:
     )
 
 
-async def _is_nearer(question: str, before: str, find: FindPassages) -> bool:
-    """Whether a question of few words is rather about what the one before is about.
+async def _stays_with_subject(question: str, before: str, find: FindPassages) -> bool:
+    """Whether a question of few words is about the subject of those before, as what is found for both suggests.
 
     It is not if its own best passage stays the best when the passages of the question before are favoured: "Is
     subletting allowed?" has such a passage, "What happens if I miss one?" none.

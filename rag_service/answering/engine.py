@@ -91,7 +91,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             synthesizer: writes and checks the answer.
             reranker: reorders passages.
             threshold: default relevance from which on a passage answers, 0..1.
-            out_of_scope: default minimum relevance, 0..1.
+            out_of_scope: relevance that the last passage must reach by default, 0..1.
             postprocessors: run after the built-in ones.
             record: stores each finished answer; None stores none.
         """
@@ -232,8 +232,8 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             else:
                 if query.turns:
                     await self._synthesizer.condense(query, partial(self._find, query))
-                if query.model.only_quotes and query.follow_up is not None and query.follow_up.perhaps:
-                    query, response = await self._answer_either(query, query.follow_up.asked)
+                if query.model.only_quotes and query.follow_up is not None and query.follow_up.inferred:
+                    response = await self._answer_either(query, query.follow_up.asked)
                 else:
                     response = cast("CitedResponse", await super()._aquery(query))
         latency = round((time.perf_counter() - started) * 1000, 1)
@@ -257,18 +257,21 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         await query.emit(AnswerComplete(answer=answer))
         return CitedResponse(answer, response.source_nodes)
 
-    async def _answer_either(self, joined: RagQuery, asked: str) -> tuple[RagQuery, CitedResponse]:
-        """The answer to a joined question or to the question by itself: the one that is right more probably."""
-        emit, answered = joined.emit, list[tuple[RagQuery, CitedResponse, list[AnswerEvent]]]()
-        for query in (joined, replace(joined, query_str=asked, follow_up=None)):
+    async def _answer_either(self, query: RagQuery, asked: str) -> CitedResponse:
+        """The answer to a joined question or to the question by itself, `asked`: the one that is right more probably.
+
+        The query becomes the one that is answered: whoever sent it reads there what was searched for and found.
+        """
+        emit, answered = query.emit, list[tuple[RagQuery, CitedResponse, list[AnswerEvent]]]()
+        for one in (query, replace(query, query_str=asked, follow_up=None)):
             events: list[AnswerEvent] = []
-            query.emit = partial(_keep, events)
-            answered.append((query, cast("CitedResponse", await super()._aquery(query)), events))
-        query, response, events = max(answered, key=lambda one: one[1].answer.confidence.value)
-        query.emit = emit
+            one.emit = partial(_keep, events)
+            answered.append((one, cast("CitedResponse", await super()._aquery(one)), events))
+        chosen, response, events = max(answered, key=lambda each: each[1].answer.confidence.value)
+        vars(query).update(vars(chosen), emit=emit)
         for event in events:
             await emit(event)
-        return query, response
+        return response
 
     async def _find(self, query: RagQuery, question: str) -> Sequence[Hit]:
         """The passages of another question, best first, as the query would find them."""

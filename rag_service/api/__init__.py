@@ -1,1 +1,1 @@
-"""The REST API."""
+"""The HTTP interfaces: REST, the OpenAI-compatible API, and MCP."""

@@ -1,1 +1,1 @@
-"""Who is asking: API keys and bearer tokens."""
+"""Who is asking: API keys, bearer tokens and sessions; signing in with a provider or a password."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import UUID
@@ -39,9 +39,9 @@ _INVITATION_LIFETIME = timedelta(days=7)
 _ATTEMPTS = 10  # for a name in a minute, whether there is such a user or not
 _PASSWORDS_AT_A_TIME = 2  # each takes 32 MB and a processor
 _PASSWORDS_WAITING = 16  # some two seconds; more are turned away
-_PASSWORDS_OF_ONE = 9  # half of all places: whoever fills them from one network leaves the others theirs
+_PLACES = _PASSWORDS_AT_A_TIME + _PASSWORDS_WAITING
+_PLACES_OF_ONE = _PLACES // 2  # whoever fills them from one network leaves the others theirs
 _HOST_BITS = 64  # of an IPv6 address: one customer has as many
-
 
 _NOT_INVITED = "This invitation is unknown, used or expired. Ask for a new one."
 
@@ -72,8 +72,7 @@ class SignIn:
         self._database = database
         self._lifetime = timedelta(hours=settings.sign_in.hours)
         self._slots = asyncio.Semaphore(_PASSWORDS_AT_A_TIME)
-        # Passwords that are hashed, or wait for it, by the network they are from.
-        self._hashing = Counter[str]()
+        self._hashing = Counter[str]()  # passwords that are hashed, or wait for it, by the network they are from
         self._provider: Provider | None = None
         if settings.sign_in.issuer is not None:
             from rag_service.auth.provider import Provider  # loads libraries of cryptography
@@ -140,10 +139,9 @@ class SignIn:
 
     @asynccontextmanager
     async def _turn(self, client: str) -> AsyncGenerator[None]:
-        """Hash a password in this block. Raises RateLimitedError where too many wait for it already."""
+        """Hash a password in this block. Raises RateLimitedError if too many wait, in all or from one network."""
         network = _network_of(client)
-        is_full = self._hashing.total() >= _PASSWORDS_AT_A_TIME + _PASSWORDS_WAITING
-        if is_full or self._hashing[network] >= _PASSWORDS_OF_ONE:
+        if self._hashing.total() >= _PLACES or self._hashing[network] >= _PLACES_OF_ONE:
             raise RateLimitedError("Too many people are signing in at the moment.", retry_after=5)
         self._hashing[network] += 1
         try:
@@ -166,6 +164,7 @@ class SignIn:
 def _network_of(client: str) -> str:
     """The IPv4 address, or the network of the IPv6 address, that an attempt is from."""
     with suppress(ValueError):
-        if (address := ip_address(client)).version == 6:
-            return str(ip_network((address, 128 - _HOST_BITS), strict=False))
+        address = ip_address(client)
+        if isinstance(address, IPv6Address):  # or IPv4, as a socket for both sees it
+            return str(address.ipv4_mapped or ip_network((address, 128 - _HOST_BITS), strict=False))
     return client

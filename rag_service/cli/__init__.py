@@ -151,9 +151,8 @@ def ask(question: str) -> None:
         raise click.UsageError("The question is empty.")
     settings = read_quiet_settings()
     with failures():
+        check_question(question, settings)
         answer = ask_server(settings, question)
-        if answer is None:
-            check_question(question, settings)
     if answer is None:
         begin_start(settings)
         from rag_service.cli.quickstart import ask_once

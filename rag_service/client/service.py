@@ -185,7 +185,8 @@ class Service(Searchable):
         Args:
             question: in any language.
             top_k: maximum number of passages; None: the service's default.
-            threshold: minimum calibrated relevance, 0..1; None: the index's, else the service's.
+            threshold: calibrated relevance that every passage must reach, 0..1; None: the passages end with the last
+                one that reaches RAG_OUT_OF_SCOPE_THRESHOLD.
             source, file_name, document_ids, corpus_ids: only these.
             tags: only documents that have all of these.
             fields: values of filter fields that the index declares.

@@ -1,1 +1,1 @@
-"""Fits the relevance of an embedding model to the question sets that are shipped, in the background."""
+"""Measured in the background: the relevance of an embedding model that no index knows, and the judge."""

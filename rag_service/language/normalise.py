@@ -25,8 +25,8 @@ import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from rag_service.language.raised import MARK as FOOTNOTE_MARK
-from rag_service.language.raised import RAISED, RAISED_DIGITS, TO_RAISED
+from rag_service.language.superscripts import MARK as FOOTNOTE_MARK
+from rag_service.language.superscripts import RAISED, RAISED_DIGITS, TO_RAISED
 
 _S = "[ \t\u00a0\u202f]"
 # A citation mark: [C1], [c1], [C 1], [C1, C2], [C1, 2], [C1-3], also in full-width brackets. Every repetition is

@@ -18,7 +18,7 @@ from itertools import repeat
 import Stemmer
 
 from rag_service.language.languages import Rules, language_codes, load_language
-from rag_service.language.raised import keep_numbers_apart, without_marks
+from rag_service.language.superscripts import keep_numbers_apart, without_marks
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
 _MAX_TERM_LENGTH = 64  # longer runs are encodings or garbage; the head is enough to match on

@@ -121,7 +121,7 @@ class Metrics:
     # -- retrieval
 
     def retrieval(self, channel: Channel, hits: tuple[Hit, ...], timings_ms: Mapping[str, float]) -> None:
-        """A retrieval that came to its end; `hits` are those above the threshold. No timings: nothing was searched."""
+        """A retrieval that came to its end; `hits`: the passages it gave. No timings: nothing was searched."""
         self._questions.labels(channel, str(bool(hits)).lower()).inc()
         for hit in hits:
             self._relevance.observe(hit.scores.relevance)

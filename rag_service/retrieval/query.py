@@ -56,7 +56,7 @@ class FollowUp:
     asked: str  # the question itself
     joined: bool  # to the questions that it needs; False: a chat model rewrote it
     replies: tuple[str, ...] = ()  # to these questions: what they quote does not answer the next one
-    perhaps: bool = False  # joined because of what was found; it may be a question by itself
+    inferred: bool = False  # from what is found, not from its words: it may be a question by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class RagQuery(QueryBundle):
     identity: Identity  # whose permissions the search has
     filters: Filters = field(default_factory=Filters)
     top_k: int = 5  # maximum number of passages returned
-    threshold: float | None = None  # minimum relevance, 0..1; None: the index's, else the setting's
+    threshold: float | None = None  # every passage must reach it, 0..1; None: see `RelevanceThreshold`
     candidates: int = RERANKED  # passages that the retriever returns, unless `top_k` is larger
     mode: Mode | None = None  # None: as the settings say
     alpha: float | None = None  # weight of the vector search, 0..1; None: the index definition's

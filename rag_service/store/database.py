@@ -245,8 +245,8 @@ class Database:
                     last = attempt == self._pool.max_size
                     if begun or last or connection is None or connection.given_up or not connection.broken:
                         raise
-        except psycopg.DataError as error:
-            if error.sqlstate is not None:  # of the server: a statement of ours is wrong
+        except (psycopg.DataError, UnicodeEncodeError) as error:
+            if isinstance(error, psycopg.DataError) and error.sqlstate is not None:  # a statement of ours is wrong
                 raise
             raise InputError("A text has a character that cannot be stored, such as NUL.") from error
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:

@@ -13,13 +13,14 @@ import pytest
 import pytest_asyncio
 
 from rag_service.answering.conversation import lean_on_history
+from rag_service.answering.events import AnswerComplete, SourcesFound
 from rag_service.app import create_app
 from rag_service.components import Components, open_components
 from rag_service.domain import LOCAL_ADMIN, CorpusKind, Decision, Filters, Hit, Turn
 from rag_service.evaluation.metrics import holds_answer
 from rag_service.language.detection import reply_to_small_talk
 from rag_service.language.languages import language_codes, load_language
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.query import FollowUp, RagQuery
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.documents.documents import DocumentInput
@@ -136,6 +137,35 @@ async def test_a_replay_of_a_follow_up_finds_no_difference(client: httpx.AsyncCl
     )
     replayed = await client.post(f"/api/v1/answers/{reply['answerId']}/replay")
     assert replayed.json()["differences"] == []
+
+
+@pytest.mark.parametrize(
+    ("question", "before", "alone"),
+    [
+        ("Who is the landlord of the premises?", "Do zebras, quaggas or okapis swim in cold rivers?", True),
+        ("The landlord?", "What is the annual rent of the premises of the landlord?", False),
+    ],
+)
+async def test_of_two_answers_the_more_confident_one_is_given_and_its_question_reported(
+    open_service: OpenService, monkeypatch: pytest.MonkeyPatch, question: str, before: str, alone: bool
+) -> None:
+    joined = f"{before}\n{question}"
+
+    async def join(*_: object) -> tuple[str, FollowUp]:
+        return joined, FollowUp(asked=question, joined=True, inferred=True)
+
+    monkeypatch.setattr("rag_service.answering.conversation.lean_on_history", join)
+    async with open_service(similarity_threshold=0.2, chat_provider="extractive") as service:
+        await service.ingest(DocumentInput(data=HOTELS.encode(), file_name="travel.md"), LOCAL_ADMIN)
+        query = RagQuery(question, identity=LOCAL_ADMIN, turns=(Turn(role="user", content=before),))
+        first, *_, last = [event async for event in service.engine.stream(query)]
+        assert isinstance(first, SourcesFound) and isinstance(last, AnswerComplete)
+        assert first.sources == last.answer.sources
+        asked = question if alone else joined
+        assert (last.answer.question, query.question) == (asked, asked)  # chats report that of the query
+        assert (query.follow_up is None) == alone
+        assert {hit.chunk.id for hit in last.answer.sources} <= set(query.passages)
+        assert await service.replay(last.answer.id, LOCAL_ADMIN) == []
 
 
 @in_module_loop

@@ -94,6 +94,7 @@ def test_ask_is_answered_by_the_server_that_runs_with_the_same_settings(
     assert code == 0, said
     assert ANSWER.answer in " ".join(said.split()) and "Q: How long is a loan?" in said
     assert invoke("ask", "refused") == (1, "Error: Not this one.\n")
+    assert "query must be valid Unicode text" in invoke("ask", "x\udcff")[1]
     assert ask_server(load_settings(topk_default=3), "How long is a loan?") is None
     assert ask_server(load_settings(auth="required"), "How long is a loan?") is None
     forget_server(load_settings(), "http://127.0.0.1:1")  # another server's end

@@ -27,7 +27,8 @@ _RUN_LETTERS = 120  # letters of a run that are remembered
 _SHARED_LETTERS = 3  # letters of a word before a leak that may be the leak's first by chance
 _MAX_HELD = 300  # characters, or they would be looked through again with each piece; twice as many for a moment
 _SENTENCE_ENDS = ".!?…\n"
-_RUNS = re.compile(r"(?:javascript|vbscript|data|file|blob):", re.I)  # no target of a link, whoever wrote it
+# Schemes of addresses that run something or read the disk: no target of a link, whoever wrote it.
+_RUNS = re.compile(r"(?:javascript|vbscript|data|file|blob):", re.IGNORECASE)
 
 
 class _State(Enum):

@@ -156,7 +156,7 @@ def _read_arguments(call: ToolCall) -> dict[str, object] | None:
         return None
     try:
         given = json.loads(call.arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return given if isinstance(given, dict) else None
 

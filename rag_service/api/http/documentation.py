@@ -88,9 +88,9 @@ def openapi_config() -> OpenAPIConfig:
     return OpenAPIConfig(
         title="rag_service",
         version=__version__,
-        description="Answers questions from a team's own documents and proves every answer. If rate limits are set, "
-        "replies have the headers `RateLimit` and `RateLimit-Policy`, and any route can return 429 `rate_limited` with "
-        "`Retry-After`.",
+        description="Answers questions from a team's own documents and proves every answer. Answers and sign-in can "
+        "return 429 `rate_limited` with `Retry-After`. If rate limits are set, any route can, and replies have the "
+        "headers `RateLimit` and `RateLimit-Policy`.",
         use_handler_docstrings=True,
         render_plugins=[DocumentationPage(path="/"), _Description()],
         openapi_router=Router(

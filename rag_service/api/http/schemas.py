@@ -24,7 +24,13 @@ Fields = Annotated[dict[Text, Text], Meta(max_length=MAX_TAGS)]
 
 
 TopK = Annotated[int | None, Meta(description="Maximum number of passages, 1 to RAG_TOPK_MAX.")]
-Threshold = Annotated[float | None, Meta(description="Minimum relevance of a passage, 0 to 1.")]
+Threshold = Annotated[
+    float | None,
+    Meta(
+        description="Relevance that every passage must reach, 0 to 1. Default: the passages end with the last one that "
+        "reaches `RAG_OUT_OF_SCOPE_THRESHOLD`."
+    ),
+]
 SourceFilter = Annotated[Text | None, Meta(description="Only documents from this source.")]
 TagFilter = Annotated[Tags, Meta(description="Only documents with all of these tags.")]
 FileFilter = Annotated[Text | None, Meta(description="Only the file with this name.")]

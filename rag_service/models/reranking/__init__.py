@@ -1,1 +1,1 @@
-"""A second, closer look at what was found."""
+"""Reranking: a second, closer look at the passages that were found."""

@@ -80,7 +80,7 @@ def parse_ratings(reply: str, count: int) -> list[float]:
     try:
         entries = json.loads(reply)["ratings"]
         pairs = [(entry["id"], entry["rating"]) for entry in entries]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelOutputError("The reply is not JSON in the requested form.") from error
     if not all(_is_number(identifier) and _is_number(rating) for identifier, rating in pairs):
         raise ModelOutputError("An id or a rating is not a number.")

@@ -14,7 +14,7 @@ import msgspec
 
 from rag_service.domain import Location, ParsedDocument, Span
 from rag_service.errors import NoTextError, TooLargeError
-from rag_service.readers.common.raised import settle_raised
+from rag_service.readers.common.superscripts import settle_raised
 
 MAX_CHARACTERS = 5_000_000  # about 2,500 printed pages; anything longer is a data dump
 MAX_WARNINGS = 100

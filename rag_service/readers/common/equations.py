@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from rag_service.readers.common.builder import one_line
-from rag_service.readers.common.raised import is_raised, lower_run, raise_run
+from rag_service.readers.common.superscripts import is_raised, lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name
 
 _INVISIBLE = re.compile("[\u2061-\u2064]")  # "apply the function", "times", "comma", "plus"

@@ -1,1 +1,1 @@
-"""Word and Excel files."""
+"""Office files: Word, Excel, PowerPoint and OpenDocument."""

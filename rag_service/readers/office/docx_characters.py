@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.common.xml import Element
 from rag_service.readers.office.docx_fields import join_paragraphs, settle_fields
 

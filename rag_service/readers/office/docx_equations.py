@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rag_service.readers.common.builder import one_line
 from rag_service.readers.common.equations import accented, exponent, fraction, grouped, index, power
-from rag_service.readers.common.raised import raise_run
+from rag_service.readers.common.superscripts import raise_run
 from rag_service.readers.common.xml import Element
 
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"

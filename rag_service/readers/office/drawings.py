@@ -9,7 +9,7 @@ from rag_service.errors import TooLargeError
 from rag_service.readers.common.builder import one_line
 from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.list_numbers import NumberFormat, write_number
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.common.xml import Element, whole_number
 from rag_service.readers.office.pictures import Relations
 

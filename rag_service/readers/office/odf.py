@@ -19,7 +19,7 @@ from rag_service.readers.common.builder import (
 )
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.common.tables import places_on, write_table
 from rag_service.readers.common.xml import Element, local_name, read_xml, whole_number
 from rag_service.readers.office.odf_numbering import MARK, Numbering

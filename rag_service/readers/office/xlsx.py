@@ -31,7 +31,7 @@ from rag_service.readers.common.builder import (
 from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.common.tables import LONG_TABLE_TEXT_ROWS, is_heading, places_on, too_many_rows, write_table
 from rag_service.readers.common.xml import Element, parse_xml, read_member, read_xml, relations_of
 from rag_service.readers.office.cell_values import render

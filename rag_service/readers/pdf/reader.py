@@ -29,6 +29,7 @@ from rag_service.readers.ocr.recognition import MAX_PAGES as MAX_OCR_PAGES
 from rag_service.readers.pdf.characters import WRONG, is_unreadable, read_string
 from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import Heading, PageLine, find_headings, follow_path
+from rag_service.readers.pdf.hidden_words import drop_hidden
 from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, join_columns, join_words, trim
@@ -45,7 +46,6 @@ from rag_service.readers.pdf.scans import (
     warn_of,
 )
 from rag_service.readers.pdf.tables import TableReader
-from rag_service.readers.pdf.unseen import drop_unseen
 from rag_service.readers.pdf.words import Word, boxes_on, count_letters, is_bold, level
 from rag_service.word_boxes import Placed, pack
 
@@ -211,7 +211,7 @@ def _read_page(
         drawn = [word for word in found if not is_unreadable(word.text)]
         if len(drawn) < len(found) or any(WRONG in word.text for word in drawn):
             builder.warn(_UNREADABLE)
-        words = drop_unseen(drop_outside(drawn, page.raw), page, text_page.raw, objects)
+        words = drop_hidden(drop_outside(drawn, page.raw), page, text_page.raw, objects)
         lines = lay_out(words, with_tables=with_tables)
         if are_cut_off or len(words) < len(drawn):
             builder.warn(HIDDEN)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.pdf.words import COLUMN_GAP, Word, are_on_one_line, script_of
 
 COLUMN = "   "  # marks a gap wider than any space of justified text

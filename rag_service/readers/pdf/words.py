@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import pypdfium2.raw as pdfium
 
 from rag_service.domain import Box as PageBox
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.pdf.characters import HYPHENS, WRONG, read_characters
 from rag_service.readers.pdf.rules import directly
 

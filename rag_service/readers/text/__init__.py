@@ -1,1 +1,1 @@
-"""Plain text, Markdown and delimited files."""
+"""Text files: plain text, Markdown, RTF, CSV, JSON, YAML, calendars and subtitles."""

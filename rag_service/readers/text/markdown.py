@@ -18,7 +18,7 @@ from rag_service.domain import Location, ParsedDocument
 from rag_service.readers.common.builder import STRUCK_OUT, TextBuilder, clean, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.common.tables import write_table
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)

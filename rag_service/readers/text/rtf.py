@@ -16,7 +16,7 @@ from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, clean, one_line, pictures_not_read
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 
 MEDIA_TYPE = "application/rtf"
 _TOKEN = re.compile(

@@ -1,1 +1,1 @@
-"""Web pages and e-books."""
+"""Web pages, e-books and XML."""

@@ -19,7 +19,7 @@ from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, 
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.equations import write_math
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name, whole_number
 from rag_service.readers.web.html_hidden import drop_hidden
 from rag_service.readers.web.html_numbering import NUMBER, settle_numbers
@@ -324,9 +324,11 @@ def _joined_cells(cells: Sequence[Cell], signs: Set[int]) -> list[Cell]:
     joined: list[Cell] = []
     for cell in cells:
         last = joined[-1] if joined else None
-        if last is not None and last.column in signs and _BEFORE.fullmatch(last.text) and _is_amount(cell):
+        if last is None or cell.column != last.column + 1:
+            joined.append(cell)
+        elif last.column in signs and _BEFORE.fullmatch(last.text) and _is_amount(cell):
             joined[-1] = replace(cell, text=last.text + cell.text, is_text=False)
-        elif last is not None and cell.column in signs and _AFTER.fullmatch(cell.text) and _is_amount(last):
+        elif cell.column in signs and _AFTER.fullmatch(cell.text) and _is_amount(last):
             joined[-1] = replace(last, text=last.text + cell.text)
         else:
             joined.append(cell)

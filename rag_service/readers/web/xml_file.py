@@ -20,7 +20,7 @@ from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.equations import write_math
 from rag_service.readers.common.list_numbers import NumberFormat, write_number
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name, parse_xml, whole_number
 from rag_service.readers.web.html import read_page, read_rows, write_page
 

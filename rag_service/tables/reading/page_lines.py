@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rag_service.domain import Span
-from rag_service.language.raised import MARK
+from rag_service.language.superscripts import MARK
 from rag_service.tables.reading.values import is_nothing, normal_figure
 
 _MARK_AT_END = re.compile(rf" *{MARK}(?= {{2}}|$)")  # of a part; offsets must stay

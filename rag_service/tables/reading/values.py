@@ -16,7 +16,7 @@ from functools import cache, partial
 
 from rag_service.language.dates import ORDINAL_ENDINGS, read_day
 from rag_service.language.languages import languages_of, load_language, union_of
-from rag_service.language.raised import MARK
+from rag_service.language.superscripts import MARK
 from rag_service.language.words import fold, words
 from rag_service.tables.model import CURRENCIES, Kind
 

@@ -245,7 +245,8 @@ async def test_steps_are_on_the_wire_in_the_record_in_replay_and_shown(
 async def test_an_openai_server_calls_tools_too(open_service: OpenService, openai_server: OpenAIDouble) -> None:
     settings = {"chat_provider": "openai_like", "openai_url": openai_server.url, "judge": "none"}
     openai_server.calls_tools = True
-    called = (("search", json.dumps({"query": "currency of Nigeria naira"})), ("search", '{"query": "half a'))
+    wrong = ('{"query": "half a', '{"a":' * 1_000)
+    called = (("search", json.dumps({"query": "currency of Nigeria naira"})), *(("search", each) for each in wrong))
     async with open_service(**settings, topk_default=1) as service:
         for name, text in FILES.items():
             await service.ingest(DocumentInput(data=text.encode(), file_name=name), LOCAL_ADMIN)
@@ -256,10 +257,11 @@ async def test_an_openai_server_calls_tools_too(open_service: OpenService, opena
         openai_server.script(OPENAI_CHAT, OpenAIReply(deltas=(NAIRA,)))
         answer = answer_of(await events_of(service))
     assert openai_server.probes == 1
-    assert [step.failed for step in answer.steps] == [False, True]
+    assert [step.failed for step in answer.steps] == [False, True, True]
     assert CitationStatus.VERIFIED in {citation.status for citation in answer.citations}
-    *_, assistant, one, two = openai_server.bodies(OPENAI_CHAT)[1]["messages"]
-    assert [call["id"] for call in assistant["tool_calls"]] == [one["tool_call_id"], two["tool_call_id"]]
+    *_, assistant, one, two, three = openai_server.bodies(OPENAI_CHAT)[1]["messages"]
+    results = [result["tool_call_id"] for result in (one, two, three)]
+    assert [call["id"] for call in assistant["tool_calls"]] == results
     assert all(isinstance(json.loads(call["function"]["arguments"]), dict) for call in assistant["tool_calls"])
 
 

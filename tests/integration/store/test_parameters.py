@@ -43,10 +43,11 @@ async def test_json_is_read_as_it_was_written(database: Database) -> None:
         assert await cursor.fetchone() == (written,)
 
 
-async def test_a_text_that_the_database_cannot_hold_is_an_error_of_the_caller(database: Database) -> None:
+@pytest.mark.parametrize("text", ["a\0b", "a\udcff"])  # the latter: an argument of a command that is not UTF-8
+async def test_a_text_that_the_database_cannot_hold_is_an_error_of_the_caller(database: Database, text: str) -> None:
     with pytest.raises(InputError, match="NUL"):
         async with database.transaction(None) as connection:
-            await connection.execute("SELECT %s::text", ["a\0b"])
+            await connection.execute("SELECT %s::text", [text])
     with pytest.raises(psycopg.DataError):
         async with database.transaction(None) as connection:
             await connection.execute("SELECT 'a'::int")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_service.language.normalise import normalise, strip_accents
-from rag_service.language.raised import RAISED
+from rag_service.language.superscripts import RAISED
 from tests.timing import seconds_of
 
 

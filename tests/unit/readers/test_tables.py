@@ -270,6 +270,14 @@ def test_signs_of_a_financial_report_join_the_amounts_that_they_belong_to() -> N
     ]
 
 
+def test_a_sign_without_an_amount_joins_none_of_another_column() -> None:
+    head = "<tr><th>Item</th><th></th><th>2024</th><th>Change</th></tr>"
+    rows = "<tr><td>Sales</td><td>$</td><td>10</td><td>5</td></tr><tr><td>Costs</td><td>$</td><td></td><td>7</td></tr>"
+    lines = page_lines(head + rows)
+    assert lines[0] == "Item: Sales | 2024: $10 | Change: 5"
+    assert lines[1].endswith("| Change: 7")
+
+
 def test_a_column_of_currencies_keeps_its_name() -> None:
     rows = "<tr><td>Item</td><td>Currency</td><td>Price</td></tr><tr><td>Bolt</td><td>$</td><td>5</td></tr>"
     assert page_lines(rows)[0] == "Item: Bolt | Currency: $ | Price: 5"

@@ -167,6 +167,7 @@ async def test_ratings_of_the_model_order_the_hits() -> None:
     "reply",
     [
         "not JSON",
+        "[" * 100_000,
         "[]",
         "{}",
         '{"ratings": null}',

@@ -61,7 +61,7 @@ class _Text(NamedTuple):
     is_plain: bool  # it is seen on white paper
 
 
-def drop_unseen(words: list[Word], page: Any, text_page: Any, objects: PageObjects) -> list[Word]:
+def drop_hidden(words: list[Word], page: Any, text_page: Any, objects: PageObjects) -> list[Word]:
     """Without words that nobody sees on the page; `page` of pypdfium2, `text_page` raw."""
     reader = _Reader()
     over = _fills_at(words, reader.fills(objects))
