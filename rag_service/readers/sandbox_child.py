@@ -79,9 +79,9 @@ def main() -> None:
                 *filter(None, [request.folder]),
             ]
         )
-    confine()
     if request.ocr:
         os.nice(_OCR_NICENESS)
+    confine()
     if request.reader is None and not request.ocr:
         for module in _NEEDLESS_MODULES:
             sys.modules[module] = None  # type: ignore[assignment]  # makes the import fail at once

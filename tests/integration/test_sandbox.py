@@ -318,6 +318,8 @@ done = {{
     "create": attempt(lambda: os.mkdir(victim + "3")),
     "mode": attempt(lambda: os.chmod(victim, 0o777)),
     "limits": attempt(lambda: resource.prlimit(parent, resource.RLIMIT_NOFILE)),
+    "priority": attempt(lambda: os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent))),
+    "processors": attempt(lambda: os.sched_setaffinity(parent, os.sched_getaffinity(parent))),
     "execute": attempt(lambda: subprocess.run([sys.executable, "-V"])),
     "signal": attempt(lambda: os.kill(parent, 0)),
     "network": attempt(lambda: call({address!r}, socket.AF_INET)),
