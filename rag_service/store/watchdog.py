@@ -39,7 +39,7 @@ class WatchedConnection(AsyncConnection[tuple]):  # type: ignore[type-arg]  # ro
         finally:
             self.waits_since = None
 
-    async def cancel_safe(self, *, timeout: float = 30.0) -> None:
+    async def cancel_safe(self, *, timeout: float = 30.0) -> None:  # noqa: ASYNC109 - as psycopg declares it
         """As psycopg's, by which a cancelled task ends its statement. It would wait ten seconds for a server that
         does not respond, and with it whoever has a time limit, such as a check of the service's state."""
         try:
