@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import UUID
@@ -166,6 +166,8 @@ class SignIn:
 def _network_of(client: str) -> str:
     """The IPv4 address, or the network of the IPv6 address, that an attempt is from."""
     with suppress(ValueError):
-        if (address := ip_address(client)).version == 6:
-            return str(ip_network((address, 128 - _HOST_BITS), strict=False))
+        address = ip_address(client)
+        if isinstance(address, IPv6Address):
+            mapped = address.ipv4_mapped  # as a socket for both protocols names it
+            return str(mapped or ip_network((address, 128 - _HOST_BITS), strict=False))
     return client
