@@ -15,7 +15,10 @@ from rag_service.readers.seccomp import confine
 file = tempfile.NamedTemporaryFile()
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, without which the kernel takes no filter
 confine(network="reader" in sys.argv, changes_attributes="reader" in sys.argv)
-IOPRIO_SET, SCHED_SETATTR = {"x86_64": (251, 314), "aarch64": (30, 274)}[os.uname().machine]
+IOPRIO_SET, SCHED_SETATTR, KEYCTL, SHMCTL, SEMCTL, MSGCTL, MQ_OPEN = {
+    "x86_64": (251, 314, 250, 31, 66, 71, 240),
+    "aarch64": (30, 274, 219, 195, 191, 187, 180),
+}[os.uname().machine]
 libc = ctypes.CDLL(None, use_errno=True)
 def call(*arguments):
     if libc.syscall(*arguments) < 0:
@@ -40,6 +43,11 @@ else:
         "parameters of the parent": lambda: os.sched_setparam(os.getppid(), os.sched_param(0)),
         "reading and writing of the parent": lambda: call(IOPRIO_SET, 1, os.getppid(), 3 << 13),
         "attributes of the parent's scheduling": lambda: call(SCHED_SETATTR, os.getppid(), bytes(48), 0),
+        "keyrings": lambda: call(KEYCTL, 0, -3, 0),  # the id of the session's
+        "shared memory": lambda: call(SHMCTL, 0, 3, bytes(512)),  # IPC_INFO, likewise the next two
+        "semaphores": lambda: call(SEMCTL, 0, 0, 3, bytes(512)),
+        "queues": lambda: call(MSGCTL, 0, 3, bytes(512)),
+        "queues with a name": lambda: call(MQ_OPEN, b"of-nobody", 0, 0, None),
         "mode": lambda: os.chmod(file.name, 0o777),
         "mode of an open file": lambda: os.fchmod(file.fileno(), 0o777),
         "owner": lambda: os.chown(file.name, -1, os.getgid()),
@@ -65,8 +73,9 @@ SCHEDULING = [
     "reading and writing of the parent",
     "attributes of the parent's scheduling",
 ]
-NEVER = ["setsid", "setpgid", "unix", "limits of the parent", *SCHEDULING]
-DOCUMENTS = ["setsid", "setpgid", "unix", "TCP", "UDP", "limits of the parent", *SCHEDULING]
+SHARING = ["keyrings", "shared memory", "semaphores", "queues", "queues with a name"]
+NEVER = ["setsid", "setpgid", "unix", "limits of the parent", *SCHEDULING, *SHARING]
+DOCUMENTS = ["setsid", "setpgid", "unix", "TCP", "UDP", "limits of the parent", *SCHEDULING, *SHARING]
 ATTRIBUTES = ["mode", "mode of an open file", "owner", "times", "attribute"]
 
 
