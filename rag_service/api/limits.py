@@ -23,7 +23,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from rag_service.api.http.problems import problem_response, report
 from rag_service.api.openai.errors import error_response
 from rag_service.domain import Identity
-from rag_service.errors import RagError, RateLimitedError, StoreError
+from rag_service.errors import AuthenticationError, RagError, RateLimitedError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.accounts.rate_limits import PERIOD_SECONDS, Policy, Quota, spend
 from rag_service.store.database import Database
@@ -65,9 +65,9 @@ class RateLimiter:
         try:
             async with asyncio.timeout(self._patience), self._database.transaction(identity) as connection:
                 return await spend(connection, user_id=user_id, policy=policy, limit=limit)
-        except (StoreError, TimeoutError) as error:
+        except (StoreError, TimeoutError, psycopg.Error) as error:
             self.pause(error)
-        except psycopg.Error as error:  # the user was just deleted or deactivated; the route reports it
+        except AuthenticationError as error:  # the user was just deleted or deactivated; the route reports it
             log.info("rate_limit_not_counted", exc_info=error)
         return None
 

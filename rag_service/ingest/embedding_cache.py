@@ -23,7 +23,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.domain import CorpusKind, Identity
-from rag_service.errors import StoreError
+from rag_service.errors import RagError
 from rag_service.models.embedding.guarded import ObserveCache, WrappedEmbedding, guard_embedding
 from rag_service.models.prefixes import vectors_name
 from rag_service.observability.metrics import Metrics
@@ -128,7 +128,7 @@ class CachedEmbedding(WrappedEmbedding):
         try:
             async with self._database.transaction(self._identity) as connection:
                 return await read_embeddings(connection, keys)
-        except (StoreError, psycopg.Error) as error:
+        except (RagError, psycopg.Error) as error:
             log.warning("embedding_cache_unreadable", exc_info=error)
             return {}
 
@@ -136,7 +136,7 @@ class CachedEmbedding(WrappedEmbedding):
         try:
             async with self._database.transaction(self._identity) as connection:
                 await write_embeddings(connection, vectors, tenant=self._tenant, ttl_seconds=self._ttl_seconds)
-        except (StoreError, psycopg.Error) as error:
+        except (RagError, psycopg.Error) as error:
             log.warning("embedding_cache_unwritable", exc_info=error)
 
 

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import os
 import signal
+import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,6 +28,8 @@ OUT_OF_MEMORY = "out_of_memory"  # a Failure's code besides the codes of Documen
 NEEDS_OCR = "needs_ocr"  # likewise: the file should be read again with text recognition
 _OCR_NICENESS = 10  # recognition takes minutes, during which others want to go on
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_CAPABILITIES_VERSION = 0x20080522
+_DAC_READ_SEARCH = 1 << 2  # kept: libraries may be readable by another user only
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _BATCH = 10_000  # spans that the parent decodes at once: about 10 ms of its event loop
 # Libraries, their data, and what they ask of the machine; of its configuration no more, which may hold secrets.
@@ -79,9 +82,9 @@ def main() -> None:
                 *filter(None, [request.folder]),
             ]
         )
-    confine()
     if request.ocr:
         os.nice(_OCR_NICENESS)
+    confine()
     if request.reader is None and not request.ocr:
         for module in _NEEDLESS_MODULES:
             sys.modules[module] = None  # type: ignore[assignment]  # makes the import fail at once
@@ -214,3 +217,15 @@ def _restrict_on_linux(parent: int, *, network: bool) -> None:
         os._exit(1)  # the parent died before the line above
     if not network and libc.unshare(_CLONE_NEWNET) != 0:
         libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
+    _drop_capabilities(libc)
+
+
+def _drop_capabilities(libc: ctypes.CDLL) -> None:
+    """Root could set the clock, watch all files or restart the machine: no limit above is about that."""
+    header = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
+    sets = ctypes.create_string_buffer(24)  # effective, permitted and inheritable, of 32 capabilities each; twice
+    if libc.capget(header, sets):
+        raise OSError(ctypes.get_errno(), "capget")
+    kept = struct.unpack("=6I", sets.raw)[1] & _DAC_READ_SEARCH
+    if libc.capset(header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)):
+        raise OSError(ctypes.get_errno(), "capset")

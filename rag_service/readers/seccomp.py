@@ -1,10 +1,12 @@
 """Takes system calls away from this process that Landlock leaves to it.
 
 Unix sockets with a path lead to databases, and those of UDP and VSOCK out of the machine. A process in a session or
-group of its own would outlive the run: it is ended by killing its group. A ring of io_uring makes calls, `socket`
-among them, that no filter sees. A process of the same user may set the limits of another: with none of its processor
-time left, the service would be killed. `chmod` and its kin need no right to the file itself, and would let other
-users of the machine read a secret.
+group of its own would outlive the run: it is ended by killing its group. A ring of io_uring makes calls, `socket` among
+them, that no filter sees. A process of the same user may set the limits of another: with none of its processor time
+left, the service would be killed. It may also set the priority and the processors of another, and slow it down for
+good: only root may raise a priority again. Keyrings, and the shared memory, semaphores and queues of System V, have no
+path: what they hold of the same user could become the text of a document. `chmod` and its kin need no right to the file
+itself, and would let other users of the machine read a secret.
 
 A filter of system calls that needs no privilege once new ones are ruled out. Socket pairs stay: event loops need them.
 https://docs.kernel.org/userspace-api/seccomp_filter.html
@@ -33,6 +35,11 @@ class _Machine:
     socket: int
     prlimit: int
     leaving: tuple[int, ...]  # setsid, setpgid
+    # setpriority, sched_setparam, sched_setscheduler, sched_setaffinity, ioprio_set, sched_setattr
+    scheduling: tuple[int, ...]
+    # add_key, request_key, keyctl; shmget, shmctl, shmat; semget, semop, semctl, semtimedop; msgget, msgsnd, msgrcv,
+    # msgctl; mq_open, mq_unlink
+    sharing: tuple[int, ...]
     # fchmod, fchmodat, fchownat, fchown, utimensat, setxattr and removexattr in three forms each; then, where there
     # are, the older chmod, chown, lchown, utime, utimes, futimesat
     attributes: tuple[int, ...]
@@ -44,6 +51,8 @@ _MACHINES = {
         socket=41,
         prlimit=302,
         leaving=(112, 109),
+        scheduling=(141, 142, 144, 203, 251, 314),
+        sharing=(248, 249, 250, 29, 31, 30, 64, 65, 66, 220, 68, 69, 70, 71, 240, 241),
         attributes=(91, 268, 260, 93, 280, 188, 189, 190, 197, 198, 199, 90, 92, 94, 132, 235, 261),
     ),
     "aarch64": _Machine(
@@ -51,6 +60,8 @@ _MACHINES = {
         socket=198,
         prlimit=261,
         leaving=(157, 154),
+        scheduling=(140, 118, 119, 122, 30, 274),
+        sharing=(217, 218, 219, 194, 195, 196, 190, 193, 191, 192, 186, 189, 188, 187, 180, 181),
         attributes=(52, 53, 54, 55, 88, 5, 6, 7, 14, 15, 16),
     ),
 }
@@ -72,8 +83,10 @@ def can_filter_calls() -> bool:
 
 
 def confine(*, network: bool = False, changes_attributes: bool = False) -> None:
-    """Make `socket`, `setsid`, `setpgid`, `io_uring_setup`, `prlimit` of other processes, and changes of a file's mode,
-    owner, times and extended attributes fail in this process and its children, for good, where the kernel can.
+    """Make `socket`, `setsid`, `setpgid`, `io_uring_setup`, `prlimit` of other processes, changes of the priority and
+    the processors of any process, keyrings, shared memory, semaphores and queues without a path, and changes of a
+    file's mode, owner, times and extended attributes fail in this process and its children, for good, where the kernel
+    can.
 
     With `network`, only Unix sockets fail; with `changes_attributes`, files can be changed.
 
@@ -82,7 +95,7 @@ def confine(*, network: bool = False, changes_attributes: bool = False) -> None:
     if not can_filter_calls():
         return
     machine = _MACHINES[os.uname().machine]
-    denied = (*machine.leaving, _IO_URING_SETUP)
+    denied = (*machine.leaving, *machine.scheduling, *machine.sharing, _IO_URING_SETUP)
     if not network:
         denied += (machine.socket,)
     if not changes_attributes:

@@ -23,7 +23,14 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from rag_service.domain import Identity
-from rag_service.errors import InputError, NoSpaceError, SearchTimeoutError, StoreError, UnsafeRoleError
+from rag_service.errors import (
+    AuthenticationError,
+    InputError,
+    NoSpaceError,
+    SearchTimeoutError,
+    StoreError,
+    UnsafeRoleError,
+)
 from rag_service.store.migrate import LATEST
 from rag_service.store.watchdog import Watchdog, WatchedConnection
 
@@ -216,8 +223,8 @@ class Database:
         be a burden for long. `snapshot`: all statements see what there was at the first one, and none may write.
 
         Raises StoreError if the database cannot be reached or fails, SearchTimeoutError if it is `limited` and a
-        statement takes too long, InputError if a value is none that the database can hold, UnsafeRoleError if row-level
-        security would not hold.
+        statement takes too long, InputError if a value is none that the database can hold, AuthenticationError if the
+        user was deleted or deactivated and may write nothing, UnsafeRoleError if row-level security would not hold.
         """
         mode = " ISOLATION LEVEL REPEATABLE READ, READ ONLY" if snapshot else ""
         begin = f"BEGIN{mode}; SET LOCAL rag.user_id = %s" + (self._limit if limited else "")
@@ -249,6 +256,10 @@ class Database:
             if isinstance(error, psycopg.DataError) and error.sqlstate is not None:  # a statement of ours is wrong
                 raise
             raise InputError("A text has a character that cannot be stored, such as NUL.") from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            if identity is None or await self._is_active(identity):  # a GRANT is missing, or a statement is wrong
+                raise
+            raise AuthenticationError("The user has been deleted or deactivated.") from error
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
             raise UnreachableError("The database cannot be reached.", retry_after=5) from error
         except (
@@ -260,6 +271,11 @@ class Database:
                 raise SearchTimeoutError("The search took too long and was stopped.") from error
             failure = StoreError("The database failed during the request.", retry_after=5)
             raise NoSpaceError.of(error) or failure from error
+
+    async def _is_active(self, identity: Identity) -> bool:
+        async with self.transaction(None) as connection:
+            cursor = await connection.execute("SELECT FROM rag.identify_user(%s)", [identity.user_id])
+            return await cursor.fetchone() is not None
 
     async def check(self) -> None:
         """Make sure that the schema is current and that row-level security holds for this role.

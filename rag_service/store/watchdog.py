@@ -22,6 +22,8 @@ from rag_service.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
+_CANCEL_SECONDS = 1.0  # for the server to take the cancellation of a statement
+
 
 class WatchedConnection(AsyncConnection[tuple]):  # type: ignore[type-arg]  # rows are plain tuples
     """A connection that knows since when it waits for the server."""
@@ -36,6 +38,15 @@ class WatchedConnection(AsyncConnection[tuple]):  # type: ignore[type-arg]  # ro
             return await super().wait(*arguments, **options)
         finally:
             self.waits_since = None
+
+    async def cancel_safe(self, *, timeout: float = 30.0) -> None:  # noqa: ASYNC109 - as psycopg declares it
+        """As psycopg's, by which a cancelled task ends its statement. It would wait ten seconds for a server that
+        does not respond, and with it whoever has a time limit, such as a check of the service's state."""
+        try:
+            await super().cancel_safe(timeout=min(timeout, _CANCEL_SECONDS))
+        except psycopg.errors.CancellationTimeout:
+            self.give_up()
+            raise
 
     def give_up(self) -> None:
         """Let what waits fail with an OperationalError."""

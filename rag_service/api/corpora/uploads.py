@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -18,7 +19,9 @@ from rag_service.api.http.documentation import problems
 from rag_service.api.http.events import WireEvent
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import report
+from rag_service.api.http.services import ServicesDependency
 from rag_service.api.http.streaming import stream_events
+from rag_service.domain import Identity
 from rag_service.readers.common.names import clean_file_name
 from rag_service.store.documents.uploads import Upload, read_upload
 
@@ -43,12 +46,16 @@ class UploadsController(Controller):
         media_type=MediaType.JSON,
         summary="Stream the progress of an upload",
         description="A `status` event for each change; the last one is `indexed` or `failed`. Server-sent "
-        "events, or NDJSON depending on `Accept`. If the upload is deleted meanwhile, `error` with a problem is sent.",
+        "events, or NDJSON depending on `Accept`. If the upload is deleted or the key revoked meanwhile, `error` with "
+        "a problem is sent.",
         responses=problems(401, 403, 404, 500),
     )
-    async def watch(self, upload_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[None]:
+    async def watch(
+        self, upload_id: UUID, request: AnyRequest, caller: CallerDependency, services: ServicesDependency
+    ) -> Response[None]:
         first = await caller.run(read_upload, upload_id)
-        return stream_events(_watch(caller, first), request, caller.tenancy.settings)
+        authenticate = partial(services.authenticate, request.headers)
+        return stream_events(_watch(caller, first, authenticate), request, caller.tenancy.settings)
 
     @post("/retry", status_code=202, summary="Retry a failed upload", responses=problems(401, 403, 404, 409, 500))
     async def retry(self, upload_id: UUID, caller: CallerDependency) -> UploadBody:
@@ -57,14 +64,20 @@ class UploadsController(Controller):
         return present_upload(await caller.tenancy.uploads.retry(upload_id, caller.identity))
 
 
-async def _watch(caller: Caller, upload: Upload) -> AsyncGenerator[WireEvent, None]:
-    """The upload at each change, until it is indexed or failed."""
+async def _watch(
+    caller: Caller, upload: Upload, authenticate: Callable[[], Awaitable[Identity]]
+) -> AsyncGenerator[WireEvent, None]:
+    """The upload at each change, until it is indexed or failed, or the caller's credential ends.
+
+    An upload may wait for hours, and nothing else would end the stream of a revoked key.
+    """
     try:
         while True:
             yield WireEvent("status", present_upload(upload))
             before = upload
             while not upload.status.final and upload.updated_at == before.updated_at:
                 await asyncio.sleep(_LOOK_SECONDS)
+                await authenticate()
                 upload = await caller.run(read_upload, upload.id)
             if before.status.final:
                 return

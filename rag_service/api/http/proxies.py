@@ -9,10 +9,13 @@ import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+import structlog
 from litestar.types import Scope
 
 from rag_service.settings import Settings
 from rag_service.settings.access import ROOT_PATH
+
+log = structlog.get_logger(__name__)
 
 HOST = re.compile(r"[\w.:\[\]-]+", re.ASCII)
 _MAX_PREFIX = 200  # characters
@@ -35,6 +38,8 @@ class Front:
     def __init__(self, settings: Settings):
         self._trusted = settings.http.proxies
         self._root = settings.root_path
+        # Checks of passwords are shared out by address: behind a proxy, all users would be one.
+        self._warns = settings.sign_in.way == "password"
 
     def enter(self, scope: Scope) -> str | None:
         """Make the scope what the client asked for. Returns where to redirect a request for the bare root path, whose
@@ -57,7 +62,11 @@ class Front:
     def _read_headers(self, scope: Scope) -> Mapping[str, str]:
         """The last value of each X-Forwarded header; nothing if the request comes from elsewhere than a trusted proxy.
         The client becomes the last address of the way here that is no trusted proxy's."""
-        if not self._trusted or scope["client"] is None or not self._trusts(_address(scope["client"][0])):
+        peer = scope["client"][0] if scope["client"] else ""
+        if not self._trusts(_address(peer)):
+            if self._warns and any(name == b"x-forwarded-for" for name, _ in scope["headers"]):
+                self._warns = False
+                log.warning("proxy_not_trusted", address=peer, setting="RAG_TRUSTED_PROXIES")
             return {}
         given: dict[str, str] = {}
         for name, value in scope["headers"]:

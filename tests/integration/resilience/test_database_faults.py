@@ -120,6 +120,21 @@ def test_a_database_that_stands_still_is_an_error_in_time_on_every_route_and_goe
     assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
 
 
+def test_readiness_is_told_in_time_of_a_database_that_stands_still(stoppable: StoppableServer, start: Start) -> None:
+    client = start(database_url=stoppable.conninfo, database_timeout=20.0)
+    assert client.get("/health/ready").status_code == 200
+    stoppable.signal(signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        ready = client.get("/health/ready")
+        took = time.monotonic() - started
+    finally:
+        stoppable.signal(signal.SIGCONT)
+    assert (ready.status_code, ready.json()["dependencies"]["database"]["code"]) == (503, "timeout")
+    assert took < 3 + 1 + 4  # for the probe, for its statement to be cancelled, and what a busy machine takes
+    wait_until(lambda: client.get("/health/ready").status_code == 200, 20)
+
+
 async def test_a_long_statement_of_a_database_that_responds_is_waited_for(database_server: EmbeddedServer) -> None:
     database = Database(database_server.service_conninfo, pool_size=1, timeout=1.0)
     await database.open()

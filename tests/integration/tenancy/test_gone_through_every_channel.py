@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
-from tests.integration.tenancy.conftest import Street
+from rag_service.store.accounts.users import delete_user, update_user
+from tests.integration.tenancy.conftest import ADMIN, Street
 from tests.integration.tenancy.test_access_matrix import ROWS, call
 from tests.integration.tenancy.web import client_of
 from tests.integration.tenancy.world import CANARY, World, make_world
@@ -60,3 +62,47 @@ async def _end(street: Street, world: World, how: str) -> None:
             for item in (await client.get(f"{path}/documents", headers=headers)).json()["items"]:
                 reply = await client.delete(f"/api/v1/documents/{item['id']}", headers=headers)
                 assert reply.status_code == 204
+
+
+@pytest.mark.parametrize("how", ["deleted", "deactivated"])
+async def test_a_credential_that_outlives_its_user_fails_on_no_route(
+    street: Street, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Within RAG_AUTH_CACHE_SECONDS the service takes it, and the database lets it write nothing."""
+    monkeypatch.setattr(street.application.state.services.authenticate.__self__, "_seconds", 600.0)
+    world, me = await make_world(street.house), ("GET", "/api/v1/users/me")
+    assert (await call(street.application, me, ROWS[me], world, "owner")).status_code == 200
+    async with street.house.database.transaction(ADMIN) as connection:
+        if how == "deleted":
+            await delete_user(connection, ADMIN, world.owner.user_id)
+        else:
+            await update_user(connection, ADMIN, world.owner.user_id, active=False)
+    statuses = {}
+    with capture_logs() as logged:
+        for route, row in ROWS.items():
+            reply = await call(street.application, route, row, world, "owner")
+            assert CANARY not in reply.text, route
+            statuses[route] = reply.status_code
+    assert [line["event"] for line in logged if line["log_level"] in ("warning", "error")] == []
+    assert max(statuses.values()) < 500
+    assert {route for route, status in statuses.items() if status == 401} == {
+        ("POST", "/api/v1/query/answer"),
+        ("POST", "/api/v1/projects"),
+        ("POST", "/v1/chat/completions"),
+        ("POST", "/v1/responses"),
+    }
+
+
+async def test_a_missing_grant_is_an_error_of_the_service(street: Street) -> None:
+    world, route = await make_world(street.house), ("POST", "/api/v1/projects")
+    with street.house.owner() as owner:
+        owner.execute("REVOKE INSERT ON rag.projects FROM rag_service")
+        try:
+            with capture_logs() as logged:
+                reply = await call(street.application, route, ROWS[route], world, "owner")
+        finally:
+            owner.execute("GRANT INSERT ON rag.projects TO rag_service")
+    assert (reply.status_code, reply.json()["code"]) == (500, "internal_error")
+    assert [(line["log_level"], str(line["exc_info"])) for line in logged if line["event"] == "request_failed"] == [
+        ("error", "permission denied for table projects")
+    ]

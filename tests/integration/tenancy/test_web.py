@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 from rag_service.domain import Filters, Identity, ParsedDocument
 from rag_service.ingest.reingest import Reingestion
 from rag_service.store.accounts.agents import AgentSpec, create_agent
+from rag_service.store.accounts.keys import list_keys, revoke_key
 from rag_service.store.corpora import update_corpus
+from rag_service.store.rows import Slice
 from tests.integration.tenancy.conftest import ADMIN, House, parse_here, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 
@@ -53,6 +56,21 @@ async def test_a_document_from_upload_to_deletion(house: House) -> None:
         assert (await client.get(document)).status_code == 404
         assert (await client.get(reply.headers["location"])).status_code == 404
         assert (await client.get(documents)).json() == {"items": [], "total": 0}
+
+
+async def test_a_stream_of_progress_ends_with_the_key_that_began_it(house: House) -> None:
+    ana, key = await _ana(house)
+    async with client_of(build_application(house, web_settings()), key) as client:  # no worker: the upload waits
+        corpus = (await client.post("/api/v1/corpora", json={"name": "notes"})).json()
+        reply = await client.post(f"/api/v1/corpora/{corpus['id']}/documents", json={"text": LLAMAS})
+        watched = asyncio.create_task(_watch(client, reply.headers["location"] + "/events"))
+        await asyncio.wait({watched}, timeout=1)
+        assert not watched.done()
+        async with house.database.transaction(ana) as connection:
+            [found] = (await list_keys(connection, Slice())).items
+            await revoke_key(connection, found.id)
+        (first, _), (last, problem) = await asyncio.wait_for(watched, 10)
+    assert (first, last, problem["code"]) == ("status", "error", "not_authenticated")
 
 
 async def test_tags_are_listed_with_the_documents_that_can_be_asked_about(house: House) -> None:

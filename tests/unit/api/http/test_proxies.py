@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from structlog.testing import capture_logs
 
 from rag_service.api.application import create_litestar
 from rag_service.api.http.proxies import Front, own_address
@@ -43,6 +44,23 @@ def test_nobody_but_a_trusted_proxy_is_believed(peer: str, settings: dict[str, A
 def test_a_trusted_proxy_is_believed(peer: str) -> None:
     scope, _ = enter(TRUSTED, peer=peer, said=SAID)
     assert seen(scope) == ("203.0.113.7", "https", b"docs.example.org", "/team")
+
+
+@pytest.mark.parametrize(
+    ("way", "warned"),
+    [({}, []), ({"auth": "required", "public_url": "https://example.org"}, [("proxy_not_trusted", "192.0.2.1")])],
+    ids=["keys alone", "passwords"],
+)
+def test_a_proxy_that_is_not_trusted_is_told_once_where_users_sign_in_with_passwords(
+    way: dict[str, Any], warned: list[tuple[str, str]]
+) -> None:
+    front = Front(Settings(**TRUSTED, **way))
+    forwarded: list[tuple[bytes, bytes]] = [(b"x-forwarded-for", b"203.0.113.7")]
+    with capture_logs() as logged:
+        for peer, headers in [("10.0.0.1", forwarded), ("192.0.2.1", []), *[("192.0.2.1", forwarded)] * 2]:
+            scope: Any = {"type": "http", "path": "/", "client": (peer, 4711), "headers": headers}
+            front.enter(scope)
+    assert [(line["event"], line["address"]) for line in logged] == warned
 
 
 def test_the_root_path_that_is_set_wins_over_a_header() -> None:
