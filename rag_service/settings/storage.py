@@ -111,5 +111,6 @@ class WorkerSettings(SettingGroup):
     job_stalled_seconds: float = Field(
         30.0,
         gt=0,
+        le=3_600,
         description="Seconds without a sign of life after which another worker takes over a worker's documents.",
     )

@@ -18,7 +18,7 @@ BEGIN
     END IF;
 END $$;
 
--- The lease of another process may be longer than this one's: up to an hour.
+-- The lease of another process may be longer than this one's: up to an hour, which RAG_JOB_STALLED_SECONDS may be at most.
 CREATE OR REPLACE FUNCTION rag.claim_source(lease interval, wanted uuid)
     RETURNS TABLE (id uuid, claim bigint, corpus_id uuid, user_id uuid, role text, target text, depth integer)
     LANGUAGE sql SECURITY DEFINER SET search_path = rag, pg_temp AS $$
