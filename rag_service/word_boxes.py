@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import msgspec
 
@@ -18,15 +17,9 @@ _WORD = struct.Struct("<IHHHHH")
 _SIDE = 1000  # of the page, in each direction
 _LONGEST = 0xFFFF  # characters of a word
 
-Placed = tuple[int, int, Box]  # as `WordBox`, but quicker to make
-
-
-class WordBox(NamedTuple):
-    """A word of a text, and where it stands."""
-
-    start: int  # characters, from the start of its span
-    end: int
-    box: Box
+# A word of a text, and where it stands: first character and one past the last, from the start of its span, and the box.
+# A plain tuple, because a search reads hundreds.
+Placed = tuple[int, int, Box]
 
 
 def pack(words: Iterable[Placed]) -> str:
@@ -41,10 +34,10 @@ def pack(words: Iterable[Placed]) -> str:
     return base64.b64encode(b"".join(packed)).decode()
 
 
-def unpack(span: Span) -> Iterator[WordBox]:
+def unpack(span: Span) -> Iterator[Placed]:
     """The words of a span."""
-    for start, length, *box in _WORD.iter_unpack(base64.b64decode(span.words)):
-        yield WordBox(start, start + length, (box[0], box[1], box[2], box[3]))
+    for start, length, left, top, right, bottom in _WORD.iter_unpack(base64.b64decode(span.words)):
+        yield start, start + length, (left, top, right, bottom)
 
 
 def cut(span: Span, start: int, end: int) -> Span:
@@ -79,16 +72,18 @@ def with_boxes(location: Location, spans: Iterable[Span], start: int, end: int) 
 
 def _boxes_of(span: Span, start: int, end: int) -> list[Box]:
     """Around the words that touch characters [start, end) of the document; words side by side have one box."""
+    if not span.words:
+        return []
     boxes: list[Box] = []
-    before = -1  # the word that the last box ends with
+    before = -2  # the word that the last box ends with
     first, last = start - span.start, end - span.start
-    for place, word in enumerate(unpack(span)):
-        if not (word.start < last and word.end > first):
+    for place, (begin, finish, box) in enumerate(unpack(span)):
+        if begin >= last or finish <= first:
             continue
-        if before == place - 1 and boxes and _are_beside(boxes[-1], word.box):
+        if before == place - 1 and _are_beside(boxes[-1], box):
             left, top, _, bottom = boxes.pop()
-            word = word._replace(box=(left, min(top, word.box[1]), word.box[2], max(bottom, word.box[3])))
-        boxes.append(word.box)
+            box = (left, min(top, box[1]), box[2], max(bottom, box[3]))
+        boxes.append(box)
         before = place
     return boxes
 

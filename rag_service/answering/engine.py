@@ -45,7 +45,7 @@ from rag_service.models.servers.resilience import in_own_thread
 from rag_service.observability.tracing import span
 from rag_service.retrieval.hops import next_search
 from rag_service.retrieval.parts import split_question
-from rag_service.retrieval.postprocessors import NewerFirst, RelevanceThreshold, Rerank, TopK, VersionAsked
+from rag_service.retrieval.postprocessors import ChoosePassages, Rerank
 from rag_service.retrieval.query import Part, PassageRetriever, RagQuery
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import TableAnswers
@@ -100,10 +100,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             synthesizer,
             node_postprocessors=[
                 Rerank(reranker),
-                NewerFirst(),
-                VersionAsked(),
-                RelevanceThreshold(default=threshold, out_of_scope=out_of_scope),
-                TopK(),
+                ChoosePassages(default=threshold, out_of_scope=out_of_scope),
             ],
             callback_manager=CallbackManager([]),
         )

@@ -89,7 +89,7 @@ def find_follow_ups(answer: Answer) -> list[str]:
     for hit in answer.sources:
         if hit.chunk.id not in cited:
             document = hit.chunk.document
-            headings = [span.location.headings for span in hit.chunk.spans if span.location.headings]
+            headings = dict.fromkeys(span.location.headings for span in hit.chunk.spans if span.location.headings)
             new = [path for path in headings if fold(path[-1]) not in told]
             found |= dict.fromkeys(_from_headings(new, document.file_name, document.title, answer.language))
     return [question for question in found if fold(question) != fold(answer.question)][:MAX_FOLLOW_UPS]

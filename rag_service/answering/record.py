@@ -229,7 +229,7 @@ def _read_tree(written: Mapping[str, Any] | None) -> FilterTree | None:
 
 
 def _write_hit(hit: Hit, *, shown: bool) -> dict[str, Any]:
-    scores = {key: None if value is None else round(value, _SCORE_DIGITS) for key, value in asdict(hit.scores).items()}
+    scores = {key: None if value is None else round(value, _SCORE_DIGITS) for key, value in vars(hit.scores).items()}
     return {
         "chunkId": hit.chunk.id,
         "documentId": str(hit.chunk.document.id),

@@ -1,6 +1,6 @@
-"""LlamaIndex postprocessors between retrieval and answer: rerank, newer first, version, threshold, top k.
+"""LlamaIndex postprocessors between retrieval and answer: rerank, then choose by version, threshold and top k.
 
-Each works on the passages that a `RagQuery` holds for the nodes it is given, and returns nodes again, so that stock
+Both work on the passages that a `RagQuery` holds for the nodes they are given, and return nodes again, so that stock
 postprocessors may stand before and after them.
 """
 
@@ -78,47 +78,27 @@ class Rerank(Unpicklable, PassagePostprocessor):
             return await rerank_or_keep(self._reranker, query.question, hits, language=query.found.plan.language)
 
 
-class NewerFirst(PassagePostprocessor):
-    """Among passages of similar score the newer document goes first."""
+class ChoosePassages(PassagePostprocessor):
+    """Puts newer documents first among equals, keeps the version asked for, what is relevant, and of that `top_k`.
 
-    async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        ordered: list[Hit] = []
-        group: list[Hit] = []
-        for hit in hits:
-            if group and not _similar(group[0], hit):
-                ordered += sorted(group, key=_updated_at, reverse=True)
-                group = []
-            group.append(hit)
-        return ordered + sorted(group, key=_updated_at, reverse=True)
-
-
-class VersionAsked(PassagePostprocessor):
-    """Of a document that was found in several versions, only those that the question asks for keep their passages.
-
-    A search shows all of them, and files that are named are meant as they are.
+    They share one object, because each costs a span of LlamaIndex and a turn from nodes to passages and back.
     """
 
-    async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        if query.as_asked or query.found.files is not None:
-            return hits
-        query.versions = ask_versions(query.question, [hit.chunk.document for hit in hits])
-        if query.versions is None:
-            return hits
-        return [hit for hit in hits if hit.chunk.document.id not in query.versions.others]
-
-
-class RelevanceThreshold(PassagePostprocessor):
-    """Drops passages by their calibrated relevance, 0..1.
-
-    A threshold in the request is a hard limit. Otherwise the ranking ends with the last passage that reaches
-    `out_of_scope`, and the query is doubtful if none reaches the threshold of the index, else `default`. What ranks
-    before it stays: relevance says whether a question is answered, and orders passages worse than the ranking.
-    """
-
-    default: float
-    out_of_scope: float
+    default: float  # relevance from which on a passage answers, 0..1
+    out_of_scope: float  # minimum relevance, 0..1
 
     async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
+        hits = self._relevant(_of_version_asked(_newer_first(hits), query), query)
+        return take_turns(hits, query.top_k) if query.of_several else hits[: query.top_k]
+
+    def _relevant(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
+        """The passages without those of too little relevance.
+
+        A threshold in the request is a hard limit. Otherwise the ranking ends with the last passage that reaches
+        `out_of_scope`, and the query is doubtful if none reaches the threshold of the index, else `default`. What
+        ranks before it stays: relevance says whether a question is answered, and orders passages worse than the
+        ranking.
+        """
         if query.threshold is not None:
             return [hit for hit in hits if hit.scores.relevance >= query.threshold]
         threshold = query.found.index.query.threshold
@@ -129,11 +109,29 @@ class RelevanceThreshold(PassagePostprocessor):
         return hits[: max(relevant, default=0)]
 
 
-class TopK(PassagePostprocessor):
-    """Keeps the first `top_k` of the query; of several files or versions that it names, some of each."""
+def _newer_first(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Among passages of similar score the newer document goes first."""
+    ordered: list[Hit] = []
+    group: list[Hit] = []
+    for hit in hits:
+        if group and not _similar(group[0], hit):
+            ordered += sorted(group, key=_updated_at, reverse=True)
+            group = []
+        group.append(hit)
+    return ordered + sorted(group, key=_updated_at, reverse=True)
 
-    async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        return take_turns(hits, query.top_k) if query.of_several else hits[: query.top_k]
+
+def _of_version_asked(hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
+    """Of a document that was found in several versions, only the passages of those that the question asks for.
+
+    A search shows all of them, and files that are named are meant as they are.
+    """
+    if query.as_asked or query.found.files is not None:
+        return hits
+    query.versions = ask_versions(query.question, [hit.chunk.document for hit in hits])
+    if query.versions is None:
+        return hits
+    return [hit for hit in hits if hit.chunk.document.id not in query.versions.others]
 
 
 def find_related(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -143,9 +143,9 @@ async def test_recognition_holds_up_no_other_file(monkeypatch: pytest.MonkeyPatc
 def marked_lines(document: ParsedDocument) -> list[tuple[str, Box]]:
     """Each recognised line with its box, and each word of typed ones."""
     return [
-        (document.text[span.start + word.start : span.start + word.end], word.box)
+        (document.text[span.start + start : span.start + end], box)
         for span in document.spans
-        for word in unpack(span)
+        for start, end, box in unpack(span)
     ]
 
 

@@ -21,10 +21,7 @@ from rag_service.settings import Settings
 from rag_service.unpicklable import Unpicklable
 
 # Hold values only, or are made where they run.
-PLAIN = {
-    "Chunker", "ReadDocuments", "EmbedChunks", "PassagePostprocessor", "NewerFirst", "RelevanceThreshold", "TopK",
-    "VersionAsked",
-}  # fmt: skip
+PLAIN = {"Chunker", "ReadDocuments", "EmbedChunks", "PassagePostprocessor", "ChoosePassages"}
 
 
 def subclasses(kind: type) -> Iterator[type]:

@@ -26,7 +26,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.domain import Chunk, Hit
-from rag_service.language.ngrams import Ngrams, character_ngrams, find_ngrams, weigh_by_rarity
+from rag_service.language.ngrams import (
+    Joined,
+    Ngrams,
+    character_ngrams,
+    find_joined,
+    find_ngrams,
+    join_ngrams,
+    weigh_by_rarity,
+)
 from rag_service.models.reranking.reranker import by_score
 
 PASSAGE_WEIGHT = 0.2
@@ -64,9 +72,9 @@ class HeuristicReranker:
 
 def _shares(asked: Ngrams, hits: Sequence[Hit]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Shares of the question's n-grams, 0..1 and one a hit: in the passage with its headings, in its best sentence."""
-    sentences = [_read(hit.chunk.text) for hit in hits]
-    starts = np.cumsum([0, *map(len, sentences[:-1])])
-    in_sentences = find_ngrams(asked, list(chain.from_iterable(sentences)))
+    ngrams, counts = zip(*(_read(hit.chunk.text) for hit in hits), strict=True)
+    starts = np.cumsum([0, *map(len, counts[:-1])])
+    in_sentences = find_joined(asked, np.concatenate(ngrams), np.concatenate(counts))
     in_headings = find_ngrams(asked, [_read_headings(_headings(hit.chunk)) for hit in hits])
     in_passages = np.logical_or.reduceat(in_sentences, starts) | in_headings
     weights = weigh_by_rarity(in_passages)
@@ -76,9 +84,9 @@ def _shares(asked: Ngrams, hits: Sequence[Hit]) -> tuple[npt.NDArray[np.float64]
 # Reading twenty passages takes longer than all else here, and popular passages come again.
 # 512 passages of 800 tokens take 15 MB.
 @lru_cache(maxsize=512)
-def _read(text: str) -> tuple[Ngrams, ...]:
-    """The n-grams of each sentence."""
-    return tuple(map(character_ngrams, _SENTENCE_END.split(text)))
+def _read(text: str) -> Joined:
+    """The n-grams of its sentences."""
+    return join_ngrams(list(map(character_ngrams, _SENTENCE_END.split(text))))
 
 
 @lru_cache(maxsize=2048)  # chunks of a document share their title, those of a section their headings too
@@ -87,7 +95,5 @@ def _read_headings(headings: str) -> Ngrams:
 
 
 def _headings(chunk: Chunk) -> str:
-    found = {chunk.document.title: None}
-    for span in chunk.spans:
-        found |= dict.fromkeys(span.location.headings)
-    return " ".join(found)
+    paths = dict.fromkeys(span.location.headings for span in chunk.spans)
+    return " ".join(dict.fromkeys(chain([chunk.document.title], *paths)))

@@ -199,6 +199,8 @@ def _phrase(phrase: str) -> tuple[str, ...]:
 
 def _places(found: Sequence[str], expression: tuple[str, ...]) -> tuple[int, ...]:
     size = len(expression)
+    if expression and expression[0] not in found:
+        return ()  # as most
     for start in range(len(found) - size + 1):
         if tuple(found[start : start + size]) == expression:
             return tuple(range(start, start + size))

@@ -9,12 +9,12 @@ import pytest
 from rag_service.domain import LOCAL_ADMIN, Filters
 from rag_service.indices import IndexDefinition
 from rag_service.retrieval.planner import QueryPlan
-from rag_service.retrieval.postprocessors import RelevanceThreshold
+from rag_service.retrieval.postprocessors import ChoosePassages
 from rag_service.retrieval.query import RagQuery, Retrieval
 from rag_service.store.search.scope import SearchScope
 from tests.unit.models.reranking.hits import make_hit
 
-THRESHOLD = RelevanceThreshold(default=0.6, out_of_scope=0.2)
+CHOOSE = ChoosePassages(default=0.6, out_of_scope=0.2)
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ async def test_the_ranking_ends_with_the_last_relevant_passage(
     relevances: list[float], kept: list[float], doubtful: bool
 ) -> None:
     query = _found(relevances)
-    hits = await THRESHOLD.process(query.found.hits, query)
+    hits = await CHOOSE.process(query.found.hits, query)
     assert [hit.scores.relevance for hit in hits] == kept
     assert query.doubtful is doubtful
 
 
 async def test_the_threshold_of_a_request_holds_for_each_passage() -> None:
     query = _found([0.1, 0.3, 0.05], threshold=0.2)
-    assert [hit.scores.relevance for hit in await THRESHOLD.process(query.found.hits, query)] == [0.3]
+    assert [hit.scores.relevance for hit in await CHOOSE.process(query.found.hits, query)] == [0.3]
 
 
 def _found(relevances: list[float], *, threshold: float | None = None) -> RagQuery:

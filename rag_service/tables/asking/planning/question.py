@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from functools import cache
 from itertools import pairwise
 
 from rag_service.language.dates import YEAR
@@ -135,11 +136,11 @@ def read_question(text: str, language: str) -> Question | None:
         names=names,
         signs=frozenset(_SIGN.findall(text)),
     )
-    if not list(_phrases(question, ("difference", "ratio"), data.tables)):  # those are of two months
+    if not _phrases(question, ("difference", "ratio")):  # those are of two months
         question.calendar_ranges = tuple(read_calendar_ranges(question.words, language))
     for one in question.calendar_ranges:
         _take(question, one.start, one.end)
-    for start, end, _ in list(_phrases(question, ("pending",), data.tables)):
+    for start, end, _ in _phrases(question, ("pending",)):
         question.negations.append(start)
         _take(question, start, end)
     _read_bounds(question, data.tables)
@@ -168,26 +169,29 @@ def _with_names(found: tuple[Word, ...], names: frozenset[str]) -> tuple[Word, .
     return tuple(replace(word, is_content=True) if word.text in names else word for word in found)
 
 
-def _find(found: list[str], phrase: str) -> Iterator[int]:
-    wanted = phrase.split()
-    for start in range(len(found) - len(wanted) + 1):
-        if found[start : start + len(wanted)] == wanted:
-            yield start
-
-
 def _take(question: Question, start: int, end: int) -> None:
     question.used[start:end] = [True] * (end - start)
 
 
-def _phrases(question: Question, names: tuple[str, ...], data: TableWords) -> Iterator[tuple[int, int, str]]:
+def _phrases(question: Question, names: tuple[str, ...]) -> list[tuple[int, int, str]]:
     """(start, end, name) of phrases in unused words, longer ones first."""
-    found = [word.text for word in question.words]
-    every = [(phrase, name) for name in names for phrase in data.phrases[name]]
-    for phrase, name in sorted(every, key=lambda one: -len(one[0].split())):
-        for start in _find(found, phrase):
-            end = start + len(phrase.split())
-            if not any(question.used[start:end]):
-                yield start, end, name
+    texts = tuple(word.text for word in question.words)
+    said = set(texts)
+    return [
+        (start, end, name)
+        for phrase, name in _every_phrase(question.language, names)
+        if phrase[0] in said  # most are not there
+        for start in range(len(texts) - len(phrase) + 1)
+        if texts[start : (end := start + len(phrase))] == phrase and not any(question.used[start:end])
+    ]
+
+
+@cache
+def _every_phrase(language: str, names: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """The words of each phrase with these names, longer ones first."""
+    phrases = load_language(language).tables.phrases
+    every = [(tuple(phrase.split()), name) for name in names for phrase in phrases[name]]
+    return tuple(sorted(every, key=lambda one: -len(one[0])))
 
 
 def _read_bounds(question: Question, data: TableWords) -> None:
@@ -217,12 +221,12 @@ def _read_bounds(question: Question, data: TableWords) -> None:
         )
         _take(question, start, end)
 
-    for start, end, _ in list(_phrases(question, ("between",), data)):
+    for start, end, _ in _phrases(question, ("between",)):
         first = read_value(question.words, end, question.language)
         second = None if first is None else read_value(question.words, first.end + 1, question.language)
         if first is not None and second is not None and first.is_date == second.is_date:
             add(Comparison.BETWEEN, start, first, second)
-    for start, end, _ in list(_phrases(question, ("none_left",), data)):
+    for start, end, _ in _phrases(question, ("none_left",)):
         bound = Bound(comparison=Comparison.EQUAL, values=(Decimal(0),), place=start, end=end, concepts=_STOCK)
         question.bounds.append(bound)
         _take(question, start, end)
@@ -230,7 +234,7 @@ def _read_bounds(question: Question, data: TableWords) -> None:
         for start, end, concepts in _comparatives(question, data, side):
             if (value := read_value(question.words, end, question.language)) is not None:
                 add(comparison, start, value, concepts=concepts)
-    for start, end, name in list(_phrases(question, _BOUNDS, data)):
+    for start, end, name in _phrases(question, _BOUNDS):
         if any(question.used[start:end]):
             continue
         value = read_value(question.words, end, question.language)
@@ -299,7 +303,7 @@ def _read_superlatives(question: Question, data: TableWords) -> None:
 
 
 def _read_operations(question: Question, data: TableWords) -> None:
-    for start, end, name in list(_phrases(question, (*_OPERATIONS, "group"), data)):
+    for start, end, name in _phrases(question, (*_OPERATIONS, "group")):
         if any(question.used[start:end]):
             continue
         if name == "group":
@@ -310,7 +314,7 @@ def _read_operations(question: Question, data: TableWords) -> None:
             question.operations.setdefault(name, end)
         _take(question, start, end)
     if {"difference", "ratio"} & question.operations.keys():
-        for start, end, _ in list(_phrases(question, ("between",), data)):
+        for start, end, _ in _phrases(question, ("between",)):
             _take(question, start, end)
         for place, word in enumerate(question.words):
             if word.text in data.than:  # "how much more does Ben earn than Tom"
