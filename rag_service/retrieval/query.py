@@ -84,7 +84,7 @@ class RagQuery(QueryBundle):
     identity: Identity  # whose permissions the search has
     filters: Filters = field(default_factory=Filters)
     top_k: int = 5  # maximum number of passages returned
-    threshold: float | None = None  # every passage must reach it, 0..1; None: see `RelevanceThreshold`
+    threshold: float | None = None  # every passage must reach it, 0..1; None: see `ChoosePassages`
     candidates: int = RERANKED  # passages that the retriever returns, unless `top_k` is larger
     mode: Mode | None = None  # None: as the settings say
     alpha: float | None = None  # weight of the vector search, 0..1; None: the index definition's

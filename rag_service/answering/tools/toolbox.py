@@ -74,7 +74,7 @@ class Tools:
         Args:
             identity: whose permissions they have.
             filters: what they may look at; None: all that the identity may.
-            threshold: relevance that every passage must reach, 0..1; None: see `RelevanceThreshold`.
+            threshold: relevance that every passage must reach, 0..1; None: see `ChoosePassages`.
             language: of computed sentences, ISO 639-1; empty: English.
             question: that they are used for; an operation that its words ask for is certain.
         """
