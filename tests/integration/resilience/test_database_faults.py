@@ -131,7 +131,7 @@ def test_readiness_is_told_in_time_of_a_database_that_stands_still(stoppable: St
     finally:
         stoppable.signal(signal.SIGCONT)
     assert (ready.status_code, ready.json()["dependencies"]["database"]["code"]) == (503, "timeout")
-    assert took < 3 + 1 + 4  # for the probe, for its statement to be cancelled, and what a busy machine takes
+    assert took < 3 + 1 + 7  # for the probe, for its statement to be cancelled (psycopg: 10), and for a busy machine
     wait_until(lambda: client.get("/health/ready").status_code == 200, 20)
 
 

@@ -111,9 +111,9 @@ async def test_an_attempt_that_began_earlier_forgets_none_of_the_later_ones(stre
     database = street.house.database
     async with database.transaction(None) as earlier:
         await earlier.execute("SELECT now()")
-        for wanted in [True] * _ATTEMPTS + [False]:
+        for _ in range(_ATTEMPTS):
             async with database.transaction(None) as later:
-                assert (await read_account(later, "gil", attempts=_ATTEMPTS) is not None) == wanted
+                assert await read_account(later, "gil", attempts=_ATTEMPTS) is not None
         assert await read_account(earlier, "gil", attempts=_ATTEMPTS) is None
 
 
