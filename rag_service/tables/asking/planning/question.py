@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 
 from rag_service.language.dates import YEAR
@@ -186,7 +186,7 @@ def _phrases(question: Question, names: tuple[str, ...]) -> list[tuple[int, int,
     ]
 
 
-@cache
+@lru_cache(maxsize=64)  # languages, with the handful of names that are asked for together
 def _every_phrase(language: str, names: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], str], ...]:
     """The words of each phrase with these names, longer ones first."""
     phrases = load_language(language).tables.phrases
