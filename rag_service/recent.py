@@ -24,20 +24,28 @@ _Value = TypeVar("_Value")
 
 # LlamaIndex's calls take no identity, so it travels with the task.
 _owner: ContextVar[UUID | None] = ContextVar("kept_for", default=None)
+_user: ContextVar[UUID | None] = ContextVar("current_user", default=None)
 
 
 @contextmanager
-def keep_for(user_id: UUID | None) -> Iterator[None]:
-    """Keep what is made in here for a user; None: only until the end of the outermost such block.
+def keep_for(user_id: UUID | None, *, lasting: bool = True) -> Iterator[None]:
+    """Keep what is made in here for a user; None, or not `lasting`: only until the end of the outermost such block.
 
     Nothing may be yielded inside.
     """
-    owner = (_owner.get() or uuid4()) if user_id is None else user_id
-    before = _owner.set(owner)
+    lasts = lasting and user_id is not None
+    user = _user.set(_user.get() if user_id is None else user_id)
+    owner = _owner.set(user_id if lasts else _owner.get() or uuid4())
     try:
         yield
     finally:
-        _owner.reset(before)
+        _owner.reset(owner)
+        _user.reset(user)
+
+
+def current_user() -> UUID | None:
+    """Return whom `keep_for` was given last; None: nobody."""
+    return _user.get()
 
 
 class Recent(Generic[_Value]):

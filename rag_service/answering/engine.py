@@ -227,7 +227,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             return await self._answer(query)
 
     def _keep_for(self, query: RagQuery) -> AbstractContextManager[None]:
-        return keep_for(query.identity.user_id if self._keeps else None)
+        return keep_for(query.identity.user_id, lasting=self._keeps)
 
     async def _answer(self, query: RagQuery) -> RESPONSE_TYPE:
         started = time.perf_counter()

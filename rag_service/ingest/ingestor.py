@@ -173,7 +173,7 @@ class Ingestor:
         read = await self.read(admitted.source, index)
         if progress is not None:
             await progress(UploadStatus.CHUNKING, 0, None)
-        with keep_for(identity.user_id if self.keeps else None):
+        with keep_for(identity.user_id, lasting=self.keeps):
             return await self._run(
                 admitted, read, write, corpus=corpus, index=index, identity=identity, progress=progress
             )
