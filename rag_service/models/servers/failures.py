@@ -17,6 +17,7 @@ from rag_service.errors import ModelBusyError, ModelError, ModelOutputError
 
 BUSY_STATUSES = frozenset({429, 503})
 SERVER_STATUSES = frozenset({429, 500, 502, 503, 504})
+REFUSED_STATUSES = frozenset({401, 402, 403, 407, 502, 504})  # of credentials and gateways, whatever was sent
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -109,7 +110,8 @@ class ProviderError(Exception):
     """A client package's error as it goes to the log: its kind, its status, its text without echoes."""
 
     def __init__(self, error: BaseException, sent: Sequence[str]):
-        super().__init__(f"{type(error).__name__}: {hide_echoes(str(error)[:MAX_TEXT], sent)}")
+        self.said = hide_echoes(str(error)[:MAX_TEXT], sent)
+        super().__init__(f"{type(error).__name__}: {self.said}")
         self.status_code = status_of(error)
         self.__traceback__ = error.__traceback__
 
