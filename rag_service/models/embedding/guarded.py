@@ -28,6 +28,7 @@ from rag_service.models.servers.failures import (
     ProviderError,
     is_connection_error,
     is_timeout,
+    proxy_in_words,
     seconds_to_wait,
     status_of,
 )
@@ -323,10 +324,10 @@ def _embedding_error(error: Exception, said: str) -> EmbeddingError:
             "The embedding model is not available on its server; with Ollama, `rag-service models pull` fetches it."
         )
     if is_connection_error(error):
-        return EmbeddingError("The embedding service cannot be reached.", retry_after=5)
+        return EmbeddingError(f"The embedding service cannot be reached{proxy_in_words(error)}.", retry_after=5)
     if is_timeout(error):
         return EmbeddingError("The embedding service did not answer in time.")
-    failure = EmbeddingError("The embedding service failed.")
+    failure = EmbeddingError(f"The embedding service failed{proxy_in_words(error)}.")
     if status not in REFUSED_STATUSES:
         failure.about_text = said
     return failure

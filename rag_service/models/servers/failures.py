@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -53,8 +54,18 @@ def is_connection_error(error: BaseException) -> bool:
     """
     if status_of(error) is not None:
         return False
-    lost = (ConnectionError, httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
+    lost = (ConnectionError, httpx.NetworkError, httpx.ProxyError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
     return any(isinstance(link, lost) for link in _chain(error))
+
+
+def proxy_in_words(error: BaseException) -> str:
+    """Words for the message of a failure: the proxy through which the server was called, if there was one."""
+    for link in _chain(error):
+        with suppress(RuntimeError):  # httpx's for an error without a request
+            request = getattr(link, "request", None)
+            if isinstance(request, httpx.Request) and (variable := request.extensions.get("rag_proxy")):
+                return f" (called through the proxy that {variable} names; NO_PROXY excepts hosts from it)"
+    return ""
 
 
 def is_timeout(error: BaseException) -> bool:
