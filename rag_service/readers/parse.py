@@ -35,7 +35,7 @@ _PARSERS = {
     Format.JSON: ("rag_service.readers.text.json_file", "parse_json"),
     Format.YAML: ("rag_service.readers.text.yaml_file", "parse_yaml"),
     Format.CALENDAR: ("rag_service.readers.text.calendar_file", "parse_calendar"),
-    Format.NOTEBOOK: ("rag_service.readers.text.notebook", "parse_notebook"),
+    Format.NOTEBOOK: ("rag_service.readers.notebook", "parse_notebook"),
     Format.SUBTITLES: ("rag_service.readers.text.subtitles", "parse_subtitles"),
     Format.HTML: ("rag_service.readers.web.html", "parse_html"),
     Format.XML: ("rag_service.readers.web.xml_file", "parse_xml_file"),

@@ -137,6 +137,8 @@ def _letter(before: str, character: str, after: str, alphabet: frozenset[str]) -
         return -2.0  # two scripts in one word
     if character.isupper() and (before.islower() or (before.isalpha() and after.islower())):
         return -2.0
+    if character.isupper() and not before.isalpha() and not after.isalpha():
+        return 0.3  # a capital by itself
     if character.islower() and after.isupper() and not before.islower():
         return -1.5
     if "\u0590" <= character <= "\u0e7f":  # Hebrew, Arabic, Thai: no case, but marks that need a letter
@@ -161,7 +163,9 @@ def _sign(before: str, character: str, after: str) -> float:
         return -2.0
     if character in "¿¡«„‘‚‹":
         return 0.8 if not before.isalnum() else -1.0
-    if character in "€£¥°²³":
+    if character in "€£":
+        return -1.0 if before.isalpha() or after.isalpha() else 0.8
+    if character in "¥°²³":
         return 0.8 if before.isdigit() or after.isdigit() or before == " " else -0.5
     return 0.5 if character in _SIGNS else -1.0
 

@@ -18,10 +18,12 @@ POLISH = "Zażółć gęślą jaźń. Opłata wynosi dwanaście złotych."
 CZECH = "Příliš žluťoučký kůň. Poplatek činí dvanáct korun, otevřeno každý den."
 HUNGARIAN = "Az időpont szerda. A díj húsz forint, a gyűlés öt órakor kezdődik."
 RUSSIAN = "Отпуск составляет двадцать восемь дней. Собрание в среду."
+PRICES = "Fatura;Valor (€)\n1;1.250,00 €\n"
 JAPANESE = "有給休暇は年間二十日です。残業は上長の許可が必要です。"
 CHINESE = "年假有十五天。试用期为三个月。"
 CASES = [
     *((text, encoding) for text in WESTERN for encoding in ("cp1252", "mac_roman", "cp850")),
+    (PRICES, "cp1252"),
     *((text, "cp437") for text in (WESTERN[0], WESTERN[1], WESTERN[3])),
     *((text, encoding) for text in (POLISH, CZECH) for encoding in ("cp1250", "iso8859-2", "cp852")),
     (HUNGARIAN, "cp1250"),
