@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from rag_service.errors import (
     AuthenticationError,
     InputError,
     NoSpaceError,
+    NotFoundError,
     SearchTimeoutError,
     StoreError,
     UnsafeRoleError,
@@ -136,6 +138,20 @@ class SearchSlots:
             raise
 
 
+# Seconds that a request has waited for each database that failed it; None: outside of requests.
+_waited: ContextVar[dict[Database, float] | None] = ContextVar("waited", default=None)
+
+
+@contextmanager
+def one_patience() -> Iterator[None]:
+    """Let all transactions of the block together wait no longer than one may for a database that does not respond."""
+    token = _waited.set({})
+    try:
+        yield
+    finally:
+        _waited.reset(token)
+
+
 Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain tuples
 _Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
@@ -176,6 +192,7 @@ class Database:
         every user, unless it is said with them.
         """
         self.conninfo = conninfo
+        self._timeout = timeout
         self._limit = f"; SET LOCAL statement_timeout = {max(1, int(search_timeout * 1000))}"
         settings = {**SETTINGS, "idle_in_transaction_session_timeout": str(int(idle_timeout * 1000))}
         settings["rag.share_global"] = "on" if share_global else "off"
@@ -224,18 +241,23 @@ class Database:
 
         Raises StoreError if the database cannot be reached or fails, SearchTimeoutError if it is `limited` and a
         statement takes too long, InputError if a value is none that the database can hold, AuthenticationError if the
-        user was deleted or deactivated and may write nothing, UnsafeRoleError if row-level security would not hold.
+        user was deleted or deactivated and may write nothing, NotFoundError if a row belongs to what was deleted
+        meanwhile, UnsafeRoleError if row-level security would not hold.
         """
         mode = " ISOLATION LEVEL REPEATABLE READ, READ ONLY" if snapshot else ""
         begin = f"BEGIN{mode}; SET LOCAL rag.user_id = %s" + (self._limit if limited else "")
         user_id = "" if identity is None else str(identity.user_id)
+        waited, began = _waited.get(), time.monotonic()
+        left = self._timeout - (waited or {}).get(self, 0.0)
+        if left <= 0:
+            raise UnreachableError("The database cannot be reached.", retry_after=5)
         try:
             # Connections that died while they lay idle (server restart, fail-over) show it at the first
             # statement, when nothing is lost by taking another. Asking each before would be a round trip more.
             for attempt in range(self._pool.max_size + 1):
                 connection, begun = None, False
                 try:
-                    async with self._pool.connection() as connection:
+                    async with self._pool.connection(timeout=left) as connection:
                         # Begun as a user in one round trip; the pool commits, or rolls back after an error. Two
                         # statements at once go without bound parameters: psycopg quotes the value, which is a UUID's
                         # text or empty. SET LOCAL is set_config(..., true) in three quarters of the time, for it
@@ -260,7 +282,14 @@ class Database:
             if identity is None or await self._is_active(identity):  # a GRANT is missing, or a statement is wrong
                 raise
             raise AuthenticationError("The user has been deleted or deactivated.") from error
+        except psycopg.errors.ForeignKeyViolation as error:
+            # What a row belongs to was deleted since it was looked at: its user, an answer, a conversation.
+            if identity is not None and not await self._is_active(identity):
+                raise AuthenticationError("The user has been deleted or deactivated.") from error
+            raise NotFoundError("What this belongs to has been deleted in the meantime.") from error
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
+            if waited is not None:
+                waited[self] = waited.get(self, 0.0) + time.monotonic() - began
             raise UnreachableError("The database cannot be reached.", retry_after=5) from error
         except (
             psycopg.OperationalError,
@@ -269,6 +298,8 @@ class Database:
         ) as error:
             if limited and isinstance(error, psycopg.errors.QueryCanceled):
                 raise SearchTimeoutError("The search took too long and was stopped.") from error
+            if waited is not None and connection is not None and connection.given_up:
+                waited[self] = self._timeout
             failure = StoreError("The database failed during the request.", retry_after=5)
             raise NoSpaceError.of(error) or failure from error
 
