@@ -20,7 +20,7 @@ from rag_service.observability.logs import correlation
 from rag_service.observability.metrics import Metrics
 from rag_service.observability.tracing import request_span
 from rag_service.settings import Settings
-from rag_service.store.database import one_patience
+from rag_service.store.patience import one_patience
 
 log = structlog.get_logger(__name__)
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -34,6 +33,7 @@ from rag_service.errors import (
     UnsafeRoleError,
 )
 from rag_service.store.migrate import LATEST
+from rag_service.store.patience import waited
 from rag_service.store.watchdog import Watchdog, WatchedConnection
 
 AT_ONCE = datetime.fromtimestamp(0, UTC)  # due whatever the time is
@@ -138,20 +138,6 @@ class SearchSlots:
             raise
 
 
-# Seconds that a request has waited for each database that failed it; None: outside of requests.
-_waited: ContextVar[dict[Database, float] | None] = ContextVar("waited", default=None)
-
-
-@contextmanager
-def one_patience() -> Iterator[None]:
-    """Let all transactions of the block together wait no longer than one may for a database that does not respond."""
-    token = _waited.set({})
-    try:
-        yield
-    finally:
-        _waited.reset(token)
-
-
 Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain tuples
 _Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
@@ -247,8 +233,8 @@ class Database:
         mode = " ISOLATION LEVEL REPEATABLE READ, READ ONLY" if snapshot else ""
         begin = f"BEGIN{mode}; SET LOCAL rag.user_id = %s" + (self._limit if limited else "")
         user_id = "" if identity is None else str(identity.user_id)
-        waited, began = _waited.get(), time.monotonic()
-        left = self._timeout - (waited or {}).get(self, 0.0)
+        spent, began = waited.get(), time.monotonic()
+        left = self._timeout - (spent or {}).get(self, 0.0)
         if left <= 0:
             raise UnreachableError("The database cannot be reached.", retry_after=5)
         try:
@@ -288,8 +274,8 @@ class Database:
                 raise AuthenticationError("The user has been deleted or deactivated.") from error
             raise NotFoundError("What this belongs to has been deleted in the meantime.") from error
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
-            if waited is not None:
-                waited[self] = waited.get(self, 0.0) + time.monotonic() - began
+            if spent is not None:
+                spent[self] = spent.get(self, 0.0) + time.monotonic() - began
             raise UnreachableError("The database cannot be reached.", retry_after=5) from error
         except (
             psycopg.OperationalError,
@@ -298,8 +284,8 @@ class Database:
         ) as error:
             if limited and isinstance(error, psycopg.errors.QueryCanceled):
                 raise SearchTimeoutError("The search took too long and was stopped.") from error
-            if waited is not None and connection is not None and connection.given_up:
-                waited[self] = self._timeout
+            if spent is not None and connection is not None and connection.given_up:
+                spent[self] = self._timeout
             failure = StoreError("The database failed during the request.", retry_after=5)
             raise NoSpaceError.of(error) or failure from error
 

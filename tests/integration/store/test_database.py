@@ -15,8 +15,9 @@ from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, NotFoundError, SearchTimeoutError, StoreError, UnsafeRoleError
 from rag_service.store.accounts.answers import store_answer
 from rag_service.store.accounts.users import create_user
-from rag_service.store.database import SETTINGS, Connection, Database, one_patience
+from rag_service.store.database import SETTINGS, Connection, Database
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
+from rag_service.store.patience import one_patience
 from tests.integration.store.texts import ADMIN
 
 
