@@ -23,7 +23,8 @@ import structlog
 from rag_service.domain import Hit, Identity
 from rag_service.errors import EmbeddingError
 from rag_service.indices import IndexDefinition, RelevanceFit
-from rag_service.language.detection import nearest_language
+from rag_service.language.detection import guess_language, nearest_language
+from rag_service.language.languages import language_codes
 from rag_service.models.embedding.relevance import ModelRelevance, relevance
 from rag_service.observability.tracing import span
 from rag_service.retrieval.fusion import ABSENT_NAME, Candidates, fuse
@@ -140,7 +141,7 @@ class HybridRetriever(PassageRetriever):
                 embedding.cancel()
         clock.lap("read")  # the end of the transaction is part of the search
         return Retrieval(
-            plan=_settle_language(begun.plan, query.asked, ranked or ()),
+            plan=_settle_language(begun.plan, query, ranked or ()),
             index=begun.index,
             scope=begun.scope,
             hits=tuple(ranked or ()),
@@ -313,13 +314,17 @@ async def _find_files(
     return files, plan
 
 
-def _settle_language(plan: QueryPlan, asked: str, hits: Sequence[Hit]) -> QueryPlan:
-    """The plan in the language of most passages where the question leaves its own open, and resembles that one more."""
+def _settle_language(plan: QueryPlan, query: RagQuery, hits: Sequence[Hit]) -> QueryPlan:
+    """The plan in the language of most passages where the question is rather in that one, or leaves it open."""
     written = Counter(language for hit in hits if (language := hit.chunk.document.language) is not None)
-    if not plan.is_language_open or not written:
+    if not written:
         return plan
     ((common, _),) = written.most_common(1)
-    return replace(plan, language=nearest_language(asked, (plan.language, common)))
+    if common not in language_codes() and guess_language(query.asked, (*query.languages, common)) == common:
+        return replace(plan, language=common)
+    if plan.is_language_open:
+        return replace(plan, language=nearest_language(query.asked, (plan.language, common)))
+    return plan
 
 
 def _rate_between(hit: Hit, begun: _Begun, fit: RelevanceFit) -> Hit:

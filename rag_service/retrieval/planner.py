@@ -18,6 +18,7 @@ from rag_service.language.detection import detect_language, guess_language, like
 from rag_service.language.languages import (
     FALLBACK_LANGUAGE,
     language_codes,
+    language_names,
     languages_of,
     load_language,
     union_of,
@@ -55,6 +56,7 @@ _CALENDAR = frozenset({
     "august", "september", "october", "november", "december",
 })  # fmt: skip
 # English capitalises them; documents say "weekdays" or "in spring" as well
+_CAPITALISE_NOUNS = frozenset({"de", "lb"})  # languages in which a capital letter shows no name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +111,7 @@ def make_plan(
         filters=filters,
         is_language_open=shown is None,
         file_names=file_names,
-        names=() if territory else find_names(question),
+        names=() if territory else find_names(question, language),
     )
 
 
@@ -308,8 +310,11 @@ def _start_of_name(question: str, end: int, earliest: int) -> int:
     return start
 
 
-def find_names(question: str) -> tuple[Name, ...]:
-    """Names of one or several words, years, and codes of figures and letters, in the question's order."""
+def find_names(question: str, language: str = FALLBACK_LANGUAGE) -> tuple[Name, ...]:
+    """Names of one or several words, years, and codes of figures and letters, in the question's order.
+
+    Names of languages are none: "in English, please" says how to answer.
+    """
     tokens = list(_NAME_TOKEN.finditer(question))
     capitalised = sum(token[0][0].isupper() for token in tokens)
     if not tokens or capitalised > max(2, _HEADLINE * len(tokens)):
@@ -322,7 +327,7 @@ def find_names(question: str) -> tuple[Name, ...]:
             if not (_YEAR.fullmatch(token[0]) and _is_unit(question[token.end() :], following)):
                 names.append([token])
             open_name = False
-        elif _is_capitalised(question, token):
+        elif language not in _CAPITALISE_NOUNS and _is_capitalised(question, token):
             if open_name and question[names[-1][-1].end() : token.start()] == " ":
                 names[-1].append(token)
             else:
@@ -353,6 +358,11 @@ def find_absent(names: Sequence[Name], asked: Sequence[QueryTerm], held: Collect
     return tuple(absent)
 
 
+@cache
+def _language_names() -> frozenset[str]:
+    return frozenset(language_names().values())
+
+
 def _is_capitalised(question: str, token: re.Match[str]) -> bool:
     """Whether it is written like a name: a capital, then small letters, not where a sentence begins."""
     text, before = token[0], question[: token.start()].rstrip()
@@ -363,6 +373,7 @@ def _is_capitalised(question: str, token: re.Match[str]) -> bool:
         and bool(before)
         and before[-1] not in _BEGINS_SENTENCE
         and fold(text) not in _CALENDAR
+        and text not in _language_names()
     )
 
 
