@@ -129,7 +129,7 @@ def _keep_running(ended: threading.Event) -> None:
 
 
 def _start(folder: Path) -> EmbeddedServer:
-    with _starting:
+    with _starting, _restarting:
         return _start_or_join(folder.absolute())
 
 
