@@ -149,7 +149,7 @@ def check_data_dir(data_dir: Path) -> None:
 
 
 def _start(folder: Path) -> EmbeddedServer:
-    with _starting:
+    with _starting, _restarting:
         return _start_or_join(folder.absolute())
 
 
