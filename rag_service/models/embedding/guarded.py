@@ -258,9 +258,11 @@ class GuardedEmbedding(WrappedEmbedding):
         for vector in vectors:
             try:
                 usable = (
-                    math.isfinite(sum(vector)) and max(map(abs, vector), default=0.0) <= LARGEST
-                )  # NaN has no maximum
-            except TypeError:
+                    bool not in set(map(type, vector))  # true counts as 1 in sums
+                    and math.isfinite(sum(vector))
+                    and max(map(abs, vector), default=0.0) <= LARGEST  # NaN has no maximum
+                )
+            except (TypeError, OverflowError):
                 usable = False
             if not usable:
                 raise _unusable("The embedding model returned a vector that is not made of usable numbers.")

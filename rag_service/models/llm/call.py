@@ -27,6 +27,7 @@ from llama_index.core.tools import BaseTool
 
 from rag_service.errors import ModelBusyError, ModelError, PromptTooLongError, RagError
 from rag_service.models.llm.token_rates import Refusal, read_refusal
+from rag_service.models.servers.counts import read_count
 from rag_service.models.servers.failures import (
     BUSY_STATUSES,
     ProviderError,
@@ -272,11 +273,11 @@ class ChatCall:
         usage = said.get("usage") or getattr(response.raw, "usage", None) or response.additional_kwargs
         # A count may come without the other, so they are read where Ollama puts them too.
         counts = {**said, **(usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {}))}
-        for name, count in counts.items():
-            if isinstance(count, int) and count and name in _PROMPT_COUNTS:
-                self.prompt_tokens = count
-            elif isinstance(count, int) and count and name in _COMPLETION_COUNTS:
-                self.completion_tokens = count
+        for name, value in counts.items():
+            if name in _PROMPT_COUNTS:
+                self.prompt_tokens = read_count(value) or self.prompt_tokens
+            elif name in _COMPLETION_COUNTS:
+                self.completion_tokens = read_count(value) or self.completion_tokens
         self._done = said.get("done", self._done)
         reason = said.get("done_reason")
         choices = getattr(response.raw, "choices", None)
