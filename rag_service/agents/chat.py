@@ -235,7 +235,7 @@ class AgentChat:
         )
         request.retrieval = None  # the answer does not rest on it
         if self.record is not None and request.recorded:
-            await self.record(request, answer)
+            answer = replace(answer, recorded=await self.record(request, answer))
         yield AnswerComplete(answer=answer)
 
     def _complete(

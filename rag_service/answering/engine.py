@@ -59,7 +59,7 @@ log = structlog.get_logger(__name__)
 PLUGIN_SECONDS = 30.0  # time limit of a postprocessor that is not ours
 _EVENTS_AHEAD = 64  # size of the queue between answering and reading
 
-Recorder = Callable[[RagQuery, Answer], Awaitable[None]]
+Recorder = Callable[[RagQuery, Answer], Awaitable[bool]]  # whether it is stored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +255,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             response.answer, id=answer_id, latency_ms=latency, retrieval_ms=retrieval, calls=tuple(query.calls)
         )
         if self._record is not None and query.recorded:
-            await self._record(query, answer)
+            answer = replace(answer, recorded=await self._record(query, answer))
         log.info(
             "answer_finished",
             answer_id=str(answer_id),
