@@ -79,8 +79,8 @@ async def create_key(
 ) -> tuple[ApiKey, str]:
     """Create a key; returns it with the secret text, which nobody can read again.
 
-    `parent_id`: the key that creates it; the new one ends with it. Raises PermissionDeniedError if a user creates one for
-    somebody else, or the parent is revoked or has fewer scopes, NotFoundError if there is no such user.
+    `parent_id`: the key that creates it; the new one ends with it. Raises PermissionDeniedError if a user creates one
+    for somebody else, or the parent is revoked or has fewer scopes, NotFoundError if there is no such user.
     """
     secret = KEY_PREFIX + secrets.token_urlsafe(32)
     try:
