@@ -34,7 +34,8 @@ def statements(corpus: UUID, document: UUID, table: UUID, user: UUID) -> dict[st
     return {
         "document_texts": ("INSERT INTO rag.document_texts (document_id, corpus_id, text) VALUES (%s, %s, 'x')"
                            " ON CONFLICT DO NOTHING", [document, corpus]),
-        "postings": ("INSERT INTO rag.postings (corpus_id, document_id, term, entries) VALUES (%s, %s, 'x', (SELECT entries FROM rag.postings LIMIT 1))",
+        "postings": ("INSERT INTO rag.postings (corpus_id, document_id, term, entries) "
+            "VALUES (%s, %s, 'x', (SELECT entries FROM rag.postings LIMIT 1))",
                      [corpus, document]),
         "originals": (original, [document, corpus, HASH, place]),
         "tables": ("INSERT INTO rag.tables (document_id, corpus_id, number, columns, row_count)"
