@@ -15,6 +15,7 @@ from uuid import UUID
 
 import msgspec
 
+ENCODING_GUESSED = "encoding_guessed"  # key of a document's metadata: the encoding, if another may be the right one
 READER_WARNINGS = "reader_warnings"  # key of a document's metadata: what of its file is not in the text
 
 

@@ -33,6 +33,7 @@ from rag_service.models.servers.failures import (
     ProviderError,
     is_connection_error,
     is_timeout,
+    proxy_in_words,
     seconds_to_wait,
     status_of,
 )
@@ -358,7 +359,7 @@ def _model_error(error: Exception, *, begun: bool) -> ModelError:
     if status in BUSY_STATUSES:
         return ModelBusyError("The language model is busy with other requests.", retry_after=seconds_to_wait(error))
     if is_connection_error(error) and not begun:
-        return ModelError("The language model cannot be reached.", retry_after=5)
+        return ModelError(f"The language model cannot be reached{proxy_in_words(error)}.", retry_after=5)
     if is_timeout(error):
         return ModelError("The language model did not answer in time.")
     if status == 404:
@@ -370,7 +371,7 @@ def _model_error(error: Exception, *, begun: bool) -> ModelError:
         too_long.tokens, too_long.window = refusal.tokens, refusal.window
         return too_long
     if status is not None:
-        return ModelError("The language model refused the request.")
+        return ModelError(f"The language model refused the request{proxy_in_words(error)}.")
     return ModelError("The language model stopped before the end of its answer.")
 
 
