@@ -65,6 +65,7 @@ _ENOUGH = 0.55  # further quotes are added until the answer is among them with t
 _ENOUGH_FOR_ALL = 0.8  # the same for a quote with words of the question that no quote holds yet
 _MARK = re.compile(r"\[c\d+\]")  # in folded text
 _ENDS = re.compile(r"[.!?…]\W*$")  # of a sentence
+_UNSPACED_STOPS = "。！？"
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w]|[.,]\d)")
 _RANGE = re.compile(r"(?<![\w.,])(\d{1,9}) ?(?:[-–—]|\b(?:a|to|y|and|et|e|ate)\b) ?(\d{1,9})\b")  # in folded text
 
@@ -347,10 +348,12 @@ def join_runs(sentences: Sequence[Sentence], shares: Sequence[float]) -> list[tu
         is_prose = not (sentence.is_row or last.is_row or "\n" in sentence.text or "\n" in last.text)
         if number and is_next and is_prose and min(share, shares[number - 1]) >= _JOINED:
             run, before = quotes.pop()
+            joint = "" if run.text[-1] in _UNSPACED_STOPS else " "  # as they stand in the passage
             sentence = replace(
                 sentence,
-                text=f"{run.text} {sentence.text}",
-                folded=f"{run.folded} {sentence.folded}",
+                text=f"{run.text}{joint}{sentence.text}",
+                folded=f"{run.folded}{joint}{sentence.folded}",
+                unmatched=run.unmatched,
                 forms=run.forms | sentence.forms,
                 holds=run.holds | sentence.holds,
             )
