@@ -14,9 +14,18 @@ from rag_service.answering.proof.analysis import Analysis, Token, analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import Pole, load_lexicon
 from rag_service.answering.proof.passage import passage_of
-from rag_service.domain import MAIL_HEADER, AnswersQuestion, Chunk, Citation, CitationStatus, Hit, ProofMethod
+from rag_service.domain import (
+    ENCODING_GUESSED,
+    MAIL_HEADER,
+    AnswersQuestion,
+    Chunk,
+    Citation,
+    CitationStatus,
+    Hit,
+    ProofMethod,
+)
 from rag_service.language.designations import ordinals_in, read_asked_designations, read_designations
-from rag_service.language.languages import language_codes, languages_of
+from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, word_forms, words
@@ -25,6 +34,7 @@ from rag_service.retrieval.amendments import amends
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.query import RagQuery
 
+_MEASURED = frozenset({"en", "es", "fr", "pt"})  # languages of the questions in evals/sets that quotes answer
 _LETTER = re.compile(r"[^\W\d_]")
 _ROW = "row"
 _SHORTEST_MONTH = 3  # letters of "Feb"
@@ -77,6 +87,7 @@ def doubt_answer(
         Doubt.STEP_OPEN: is_open and judged is None,
         Doubt.AMENDED: is_quoted and any(amends(hit.chunk, passage) for passage in passages for hit in shown),
         Doubt.LANGUAGE_UNMEASURED: is_quoted and is_unmeasured(asked + quoted, [language, *told]),
+        Doubt.ENCODING_GUESSED: any(ENCODING_GUESSED in passage.extra for passage in passages),
         Doubt.ABOUT_ANOTHER: is_quoted and is_about_another(asked, citations, passages, language),
     }
 
@@ -85,7 +96,7 @@ def is_unmeasured(text: str, languages: Iterable[str | None]) -> bool:
     """Return whether nothing says how often quotes are right in the script of a text, or in one of these languages."""
     letters = _LETTER.findall(text)
     latin = sum(map(str.isascii, fold("".join(letters))))
-    return 2 * latin < len(letters) or not {*languages} <= {None, *language_codes()}
+    return 2 * latin < len(letters) or not {*languages} <= {None, *_MEASURED}
 
 
 def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> bool:

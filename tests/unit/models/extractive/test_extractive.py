@@ -381,7 +381,9 @@ async def test_a_second_copy_of_a_document_does_not_compete_with_the_first() -> 
 
 
 def test_names_and_questions_are_not_quoted() -> None:
-    text = "**How long is it open?**\nIt is open for nine hours.\n\nKind regards\nIngrid Falk\nHead of Maintenance, Pools"
+    text = (
+        "**How long is it open?**\nIt is open for nine hours.\n\nKind regards\nIngrid Falk\nHead of Maintenance, Pools"
+    )
     assert [one.text for one in read_sentences(text, "en")] == ["It is open for nine hours."]
 
 
