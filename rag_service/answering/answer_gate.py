@@ -77,7 +77,6 @@ def doubt_answer(
     quoted = " ".join(citation.quote for citation in citations if citation.quote)
     marks = dict.fromkeys(citation.mark for citation in citations)
     passages = [shown[mark - 1].chunk for mark in marks if mark <= len(shown)]
-    told = [passage.document.language for passage in passages]
     is_open = query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted)
     is_quoted = judged is None and not is_computed
     return {
@@ -86,7 +85,7 @@ def doubt_answer(
         Doubt.PART_OPEN: query.half and judged is None,
         Doubt.STEP_OPEN: is_open and judged is None,
         Doubt.AMENDED: is_quoted and any(amends(hit.chunk, passage) for passage in passages for hit in shown),
-        Doubt.LANGUAGE_UNMEASURED: is_quoted and is_unmeasured(asked + quoted, [language, *told]),
+        Doubt.LANGUAGE_UNMEASURED: is_quoted and is_unmeasured(asked + quoted, [language]),
         Doubt.ENCODING_GUESSED: any(ENCODING_GUESSED in passage.extra for passage in passages),
         Doubt.ABOUT_ANOTHER: is_quoted and is_about_another(asked, citations, passages, language),
     }
