@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -37,7 +36,7 @@ from rag_service.retrieval.named_files import (
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
 from rag_service.settings.models import PACKAGED_MODEL
-from rag_service.store.database import Connection, Database, SearchSlots, meanwhile
+from rag_service.store.database import Connection, Database, meanwhile
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
 from rag_service.store.search.passages import read_chunk_rows, to_chunks
@@ -72,7 +71,6 @@ class HybridRetriever(PassageRetriever):
         indices: Mapping[str, IndexDefinition],
         *,
         default_index: str,
-        slots: SearchSlots | None = None,
         mode: Mode = "hybrid",
         lexical_fallback: bool = False,
         relevance: ModelRelevance | None = None,
@@ -84,7 +82,6 @@ class HybridRetriever(PassageRetriever):
             embedding: the model that embedded them.
             indices: definitions by name.
             default_index: definition for searches over corpora of several or unknown definitions.
-            slots: limits how many search at a time; None: no limit.
             mode: of queries that name none.
             lexical_fallback: whether hybrid searches go on by keywords alone while the embedding model is down.
             relevance: what is known of the model's cosines; None: they are as the packaged model's.
@@ -95,7 +92,6 @@ class HybridRetriever(PassageRetriever):
         self._embedding = embedding
         self._indices = indices
         self._default_index = default_index
-        self._slot = nullcontext if slots is None else slots.take
         self._mode = mode
         self._lexical_fallback = lexical_fallback
         self._relevance = relevance or ModelRelevance(PACKAGED_MODEL)
@@ -120,7 +116,7 @@ class HybridRetriever(PassageRetriever):
         embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(query.question))
         ranked: list[Hit] | None = None
         try:
-            async with self._slot(), self._database.transaction(query.identity, limited=True) as connection:
+            async with self._database.transaction(query.identity, limited=True) as connection:
                 # What failed is raised here; what is there by now need not be waited for.
                 vector = embedding.result() if embedding is not None and embedding.done() else None
                 begun = await self._begin(connection, query, clock, mode=mode, vector=vector)
@@ -131,7 +127,7 @@ class HybridRetriever(PassageRetriever):
             if embedding is not None and ranked is None:
                 vector = await embedding
                 clock.lap("embedding")
-                async with self._slot(), self._database.transaction(query.identity, limited=True) as connection:
+                async with self._database.transaction(query.identity, limited=True) as connection:
                     ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
         finally:
             if embedding is not None and not embedding.done():

@@ -21,8 +21,9 @@ import numpy.typing as npt
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
+from rag_service.machine import cores
 from rag_service.models.embedding.model_folder import ModelFolder
-from rag_service.models.local_runtime import ModelThreads, cores, user_waits
+from rag_service.models.local_runtime import ModelThreads, user_waits
 from rag_service.models.recent import Recent
 from rag_service.unpicklable import Unpicklable
 
@@ -104,6 +105,11 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
     @classmethod
     def class_name(cls) -> str:
         return "LocalEmbedding"
+
+    @property
+    def threads(self) -> ModelThreads:
+        """Where it is computed."""
+        return self._threads
 
     async def warm_up(self) -> None:
         """Load the model now."""
