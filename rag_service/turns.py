@@ -205,10 +205,10 @@ class Turns:
 
         Whoever would only be refused later is refused here, before it costs a search. Raises as `take`.
         """
-        if self._admitted[owner] >= self._per_owner:
-            self._refuse_owner()
         if self._admitted.total() >= self._places:
             self._refuse()
+        if self._admitted[owner] >= self._per_owner:
+            self._refuse_owner()
         self._admitted[owner] += 1
         whose.set(owner)
         try:
@@ -261,7 +261,7 @@ class Turns:
         if self._most_waiting is None:
             return
         mine = self._queue.waiting_of(owner) + self._queue.running_of(owner)
-        if owner is not None and mine >= self._per_owner:
+        if owner is not None and mine >= self._per_owner < self._places:
             self._refuse_owner()
         if self.waiting >= self._most_waiting:
             place = self._queue.newest_of_longest()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextvars
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeVar
 
 from rag_service.machine import cores
@@ -80,10 +82,11 @@ class ModelThreads:
         return self._jobs.waiting
 
     def submit(self, job: Callable[[], T], *, urgent: bool = False) -> Future[T]:
-        """Queue a job. Cancelling the future takes it out unless it has begun."""
+        """Queue a job, which runs in the caller's context. Cancelling the future takes it out unless it has begun."""
         future: Future[T] = Future()
         with self._changed:
-            self._jobs.push((future, job), whose.get(), lane=_URGENT if urgent else _NORMAL)
+            in_context = partial(contextvars.copy_context().run, job)
+            self._jobs.push((future, in_context), whose.get(), lane=_URGENT if urgent else _NORMAL)
             self._changed.notify()
             if not self._threads:
                 # Daemons, so that a process that ends does not wait for a folder to be embedded.
