@@ -39,7 +39,7 @@ from rag_service.settings.models import PACKAGED_MODEL
 from rag_service.store.database import Connection, Database, meanwhile
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
-from rag_service.store.search.passages import read_chunk_rows, to_chunks
+from rag_service.store.search.passages import has_many_spans, read_chunk_rows, to_chunks
 from rag_service.store.search.postings import WeightedTerms, weigh_terms
 from rag_service.store.search.scope import (
     SearchScope,
@@ -242,7 +242,11 @@ class HybridRetriever(PassageRetriever):
         )
         clock.lap("dense")
         rows = await read_chunk_rows(connection, [chunk_id for chunk_id, _ in ranked])
-        _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
+        if has_many_spans(rows):
+            await connection.commit()
+            chunks = await asyncio.to_thread(to_chunks, rows)
+        else:
+            _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
         hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in ranked if chunk_id in chunks]
         between = self._relevance.fit_for(rules, begun.plan.language, between=True)
         if between is not None and vector is not None:

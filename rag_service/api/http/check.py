@@ -34,6 +34,7 @@ from rag_service.api.http.services import READING, CheckText, IdentityDependency
 from rag_service.api.http.streaming import check_streaming, stream_events, unless_gone
 from rag_service.domain import CitationStatus, Hit, Identity
 from rag_service.errors import NotFoundError
+from rag_service.language.detection import detect_language
 from rag_service.language.languages import language_codes
 
 if TYPE_CHECKING:  # loads LlamaIndex
@@ -157,7 +158,8 @@ async def _check(check: CheckText, body: CheckRequest, identity: Identity) -> As
         for passage in body.passages
     ]
     question = body.question.strip()
-    parts = check(body.text, passages, identity, question=question, language=body.language)
+    language = body.language or await asyncio.to_thread(detect_language, body.text)
+    parts = check(body.text, passages, identity, question=question, language=language)
     async with aclosing(parts):
         async for part in parts:
             if isinstance(part, CheckedText):

@@ -11,7 +11,7 @@ from ollama import AsyncClient, EmbedResponse
 
 from rag_service.models.plugins import parse_options
 from rag_service.models.prefixes import choose_prefixes
-from rag_service.models.servers.clients import client_options, tls_context
+from rag_service.models.servers.clients import embedding_options, tls_context
 from rag_service.settings import Settings
 from rag_service.unpicklable import Unpicklable
 
@@ -41,9 +41,7 @@ class ServiceOllamaEmbedding(Unpicklable, OllamaEmbedding):
             "client_kwargs": {"timeout": settings.servers.first_token_timeout, "verify": tls_context()},
         } | parse_options(settings.embedding.options, setting="RAG_EMBEDDING_OPTIONS")
         super().__init__(**options)
-        self._async_client = AsyncClient(
-            host=settings.servers.ollama_url, **client_options(settings, read_timeout=settings.servers.answer_timeout)
-        )
+        self._async_client = AsyncClient(host=settings.servers.ollama_url, **embedding_options(settings))
 
     async def aclose(self) -> None:
         """Close the connections to the server."""
