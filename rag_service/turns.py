@@ -52,9 +52,15 @@ class _Place(Generic[T]):
 class FairQueue(Generic[T]):
     """What waits for one of `limit` places, and for whom. Not safe for threads."""
 
-    def __init__(self, *, limit: int, share: int):
-        """`share`: of the places, how many one owner has at most; the service itself (None) may have all."""
+    def __init__(self, *, limit: int, share: int, alone_after: float | None = None):
+        """
+        Args:
+            share: of the places, how many one owner has at most; the service itself (None) may have all.
+            alone_after: seconds after which an owner may have all since nobody else came; None: never.
+        """
         self.limit, self.share = limit, share
+        self._alone_after = alone_after
+        self._came: dict[Owner, float] = {}  # when somebody last did, by `time.monotonic`; of the last two owners
         self.running = self.waiting = 0
         self._numbers = itertools.count()
         self._running = Counter[Owner]()
@@ -66,6 +72,7 @@ class FairQueue(Generic[T]):
 
     def push(self, item: T, owner: Owner, *, lane: int = 0) -> _Place[T]:
         """Let an item wait."""
+        self._note(owner)
         place = _Place(item, owner, lane, next(self._numbers))
         self._lines.setdefault((lane, owner), deque()).append(place)
         self.waiting += 1
@@ -75,7 +82,7 @@ class FairQueue(Generic[T]):
         """Take out what is next: it runs until `end`. None: nothing may run now."""
         if self.running >= self.limit or not self._lines:
             return None
-        allowed = [line for line in self._lines if line[1] is None or self._running[line[1]] < self.share]
+        allowed = [line for line in self._lines if self._may_run(line[1])]
         if not allowed:
             return None
         place = self._lines[min(allowed, key=self._rank)][0]
@@ -85,7 +92,8 @@ class FairQueue(Generic[T]):
 
     def start(self, owner: Owner) -> bool:
         """Begin at once, if a place is free and nobody waits; `end` follows."""
-        if self._lines or self.running >= self.limit or (owner is not None and self._running[owner] >= self.share):
+        self._note(owner)
+        if self._lines or self.running >= self.limit or not self._may_run(owner):
             return False
         self.begin(owner)
         return True
@@ -131,6 +139,21 @@ class FairQueue(Generic[T]):
         """Whether somebody waits who would go before this owner, if one of the owner's ended now."""
         own = (self._running[owner] - 1, next(self._numbers))
         return any(one != owner and self._rank((lane, one))[1:] < own for lane, one in self._lines)
+
+    def _may_run(self, owner: Owner) -> bool:
+        if owner is None or self._running[owner] < self.share:
+            return True
+        if self._alone_after is None:
+            return False
+        since = time.monotonic() - self._alone_after
+        return all(one == owner or came < since for one, came in self._came.items())
+
+    def _note(self, owner: Owner) -> None:
+        if self._alone_after is not None and owner is not None:
+            self._came.pop(owner, None)
+            self._came[owner] = time.monotonic()
+            while len(self._came) > 2:
+                del self._came[next(iter(self._came))]
 
     def _rank(self, line: tuple[int, Owner]) -> tuple[int, int, int]:
         lane, owner = line

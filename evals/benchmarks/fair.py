@@ -340,7 +340,7 @@ async def _use(port: int, accounts: _Accounts, questions: Sequence[str], seconds
         while time.perf_counter() < end:
             number += 1
             question = {"query": chance.choice(questions)}
-            upload = {"name": f"{chance.random()}", "text": f"The shop opens at nine. {chance.random()}"[:40]}
+            upload = {"fileName": f"{chance.random()}.txt", "text": f"The shop opens at nine. {chance.random()}"[:40]}
             signing = {"name": f"signer {number % _SIGNERS}", "password": _PASSWORD}
             documents = f"/api/v1/corpora/{accounts.corpora['other']}/documents"
             elsewhere = {"X-Forwarded-For": "198.51.100.7"}

@@ -53,6 +53,8 @@ def somebody_waits() -> Iterator[None]:
 
 _URGENT, _NORMAL = range(2)  # lanes
 
+_ALONE_SECONDS = 3.0  # until a user has all threads, since nobody else came
+
 # Seconds that the end of the process waits for each job that is running.
 _LAST_JOB = 10
 
@@ -68,7 +70,9 @@ class ModelThreads:
         self._name = name
         self.count = count  # jobs that run at once
         self.kind, self.refused = name.partition("-")[0], 0
-        self._jobs = FairQueue[tuple[Future[Any], Callable[[], Any]]](limit=count, share=count)
+        self._jobs = FairQueue[tuple[Future[Any], Callable[[], Any]]](
+            limit=count, share=(count + 1) // 2, alone_after=_ALONE_SECONDS
+        )
         self._threads: list[threading.Thread] = []
         self._changed = threading.Condition()
         self._stopping: set[threading.Thread] = set()  # they end when nothing waits

@@ -225,6 +225,20 @@ async def test_long_work_that_is_cancelled_while_it_gives_way_leaves_nothing() -
     assert turns.is_idle
 
 
+def test_who_is_alone_has_every_place_until_somebody_else_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    queue = FairQueue[int](limit=4, share=2, alone_after=3.0)
+    assert [queue.start(ANA) for _ in range(5)] == [True] * 4 + [False]
+    for _ in range(4):
+        queue.end(ANA)
+    assert queue.start(BRUNO)
+    queue.end(BRUNO)
+    assert [queue.start(ANA) for _ in range(3)] == [True, True, False]
+    now[0] += 4
+    assert [queue.start(ANA) for _ in range(3)] == [True, True, False]
+
+
 def test_the_service_itself_may_have_every_place() -> None:
     queue = FairQueue[int](limit=4, share=2)
     assert [queue.start(None) for _ in range(5)] == [True] * 4 + [False]
