@@ -20,10 +20,12 @@ from rag_service.observability.logs import correlation
 from rag_service.observability.metrics import Metrics
 from rag_service.observability.tracing import request_span
 from rag_service.settings import Settings
+from rag_service.store.patience import one_patience
 
 log = structlog.get_logger(__name__)
 
 CORRELATION_HEADER = "X-Request-ID"
+_SLASHES = re.compile("/{2,}")
 _SANE_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})  # clients may send anything else
@@ -66,6 +68,7 @@ class RequestContext:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
+        scope["path"] = _SLASHES.sub("/", scope["path"])  # as the router reads it
         to_root = self._front.enter(scope)
         origin = self._allowed_origin(scope)
         if origin:
@@ -85,7 +88,8 @@ class RequestContext:
                     _add_origin(message, origin)
             await send(message)
 
-        with correlation(correlation_id), request_span(scope["method"], headers, correlation_id) as describe:
+        span = request_span(scope["method"], headers, correlation_id)
+        with correlation(correlation_id), one_patience(), span as describe:
             try:
                 _check_length(headers)
                 self._check_origin(scope["method"], headers, allowed=bool(origin))

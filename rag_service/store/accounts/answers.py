@@ -21,14 +21,12 @@ async def store_answer(
 ) -> None:
     """Keep the record of an answer.
 
-    The commit does not wait for the disk: that would take longer than all other statements of an answer together. A
-    crash of the database loses the records of the last half second
-    (https://www.postgresql.org/docs/current/wal-async-commit.html). An agent that answers without documents, because
-    they do not answer, replaces the record of that try.
+    It is on the disk when the transaction ends: an answer that was given can be looked up after any crash
+    (docs/decisions/067-durable-records.md). An agent that answers without documents, because they do not answer,
+    replaces the record of that try.
     """
     await connection.execute(
-        "INSERT INTO answers (id, user_id, record)"
-        " SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)"
+        "INSERT INTO answers (id, user_id, record) VALUES (%s, %s, %s)"
         " ON CONFLICT (id) DO UPDATE SET record = excluded.record",
         [answer_id, identity.user_id, json.dumps(record, default=str)],
     )
@@ -110,13 +108,15 @@ async def withdraw_feedback(
     await change_one(connection, statement, [answer_id, identity.user_id, citation], missing=missing)
 
 
-async def list_feedback(connection: Connection, part: Slice, *, thumbs: Thumbs | None = None) -> Page[Feedback]:
-    """Feedback, latest first: the identity's own, for administrators all."""
+async def list_feedback(
+    connection: Connection, part: Slice, *, thumbs: Thumbs | None = None, user_id: UUID | None = None
+) -> Page[Feedback]:
+    """Feedback, latest first: the identity's own, for administrators all, or that of one user."""
     return await fetch_page(
         connection,
         Feedback,
-        f"SELECT {_COLUMNS} FROM feedback WHERE %(thumbs)s::text IS NULL OR thumbs = %(thumbs)s"  # noqa: S608 - fixed text
-        " ORDER BY updated_at DESC, answer_id, citation",
+        f"SELECT {_COLUMNS} FROM feedback WHERE (%(thumbs)s::text IS NULL OR thumbs = %(thumbs)s)"  # noqa: S608 - fixed text
+        " AND (%(user)s::uuid IS NULL OR user_id = %(user)s) ORDER BY updated_at DESC, answer_id, citation",
         part,
-        {"thumbs": None if thumbs is None else thumbs.value},
+        {"thumbs": None if thumbs is None else thumbs.value, "user": user_id},
     )

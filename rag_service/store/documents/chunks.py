@@ -30,7 +30,9 @@ CHAR_START = "rag_char_start"
 CHAR_END = "rag_char_end"
 CHUNK_TYPE = "chunk_type"
 LANGUAGE = "language"
+WITHOUT_VECTOR = "rag_without_vector"  # of a node with the vector []: why the model gave none; not stored with it
 SPANS = "rag_spans"  # [[start, end, {location}], ...] in document offsets
+_VECTOR = "coalesce(embedding::vector::real[], '{}')"
 # Chunks of a statement, which updates the frequencies of its terms: all documents of the corpus share them. psycopg
 # writes it down on the event loop, some 40 ms for so many chunks of 1,500 characters.
 _AT_ONCE = 500
@@ -41,7 +43,8 @@ REQUIRED_KEYS = (CORPUS_ID, DOCUMENT_ID, CHUNK_INDEX, CHAR_START, CHAR_END)
 async def write_chunks(connection: Connection, nodes: Sequence[BaseNode]) -> list[str]:
     """Write nodes and their postings inside the caller's transaction; returns node ids.
 
-    Raises InputError if a node lacks one of `REQUIRED_KEYS` or its embedding.
+    A node with the embedding [] is stored without a vector, and found by its words. Raises InputError if a node lacks
+    one of `REQUIRED_KEYS` or its embedding.
     """
     if not nodes:
         return []
@@ -80,7 +83,7 @@ async def read_nodes(
 
     `where` is fixed text with named parameters.
     """
-    vector = "embedding::vector::real[]" if with_vectors else "NULL"
+    vector = _VECTOR if with_vectors else "NULL"
     cursor = await connection.execute(
         f"""SELECT id, text, metadata_, spans, {vector},
                    corpus_id::text, document_id::text, chunk_index, char_start, char_end
@@ -99,9 +102,10 @@ async def read_nodes(
 
 
 async def read_vectors(connection: Connection, document_id: UUID) -> dict[str, list[float]]:
-    """The vectors of a document's nodes, by node id."""
+    """The vectors of a document's nodes, by node id; [] where there is none."""
     cursor = await connection.execute(
-        "SELECT node_id, embedding::vector::real[] FROM data_chunks WHERE document_id = %s", [document_id]
+        f"SELECT node_id, {_VECTOR} FROM data_chunks WHERE document_id = %s",  # noqa: S608 - fixed text
+        [document_id],
     )
     return dict(await cursor.fetchall())
 
@@ -123,7 +127,7 @@ def _prepare(ids: Sequence[int], nodes: Sequence[BaseNode]) -> _Prepared:
             node.get_content(MetadataMode.NONE),
             _json(_serialise(node)),
             node.node_id,
-            _json(node.get_embedding()),  # as pgvector reads a vector, too
+            _json(node.embedding) if node.embedding else None,  # as pgvector reads a vector, too
             str(node.metadata[CORPUS_ID]),
             str(node.metadata[DOCUMENT_ID]),
             node.metadata[CHUNK_INDEX],
