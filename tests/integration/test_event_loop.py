@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from llama_index.core.llms import MockLLM
@@ -41,7 +41,7 @@ from tests.doubles.web_site import Served, WebSite, running_site
 from tests.integration.models.conftest import MESSAGES, QUICK
 from tests.integration.store.texts import ADMIN, make_corpus
 from tests.integration.sync.test_web import LOOPBACK
-from tests.loop_watch import LIMIT, LoopWatch, watching
+from tests.loop_watch import LIMIT, LoopWatch, apart, watching
 from tests.unit.api.samples import Script
 
 __all__ = ["openai_server"]
@@ -68,6 +68,16 @@ def text_of(characters: int, seed: int = 0) -> str:
 async def store(database: Database, texts: list[str], spans: list[Any] | None = None) -> list[str]:
     """One document whose chunks are the texts; the ids of these."""
     corpus_id, document_id = await make_corpus(database), uuid4()
+    with apart():
+        document, nodes = make_document(corpus_id, document_id, texts, spans)
+    async with database.transaction(ADMIN) as connection:
+        await store_document(connection, document, nodes)
+    return [node.node_id for node in nodes]
+
+
+def make_document(
+    corpus_id: UUID, document_id: UUID, texts: list[str], spans: list[Any] | None
+) -> tuple[NewDocument, list[TextNode]]:
     nodes, start = [], 0
     for index, text in enumerate(texts):
         metadata = {
@@ -86,17 +96,19 @@ async def store(database: Database, texts: list[str], spans: list[Any] | None = 
         id=document_id, corpus_id=corpus_id, name="long", title="long", content_hash="0" * 64, fingerprint="f",
         text="\n".join(texts),
     )  # fmt: skip
-    async with database.transaction(ADMIN) as connection:
-        await store_document(connection, document, nodes)
-    return [node.node_id for node in nodes]
+    return document, nodes
 
 
 async def test_a_long_text_in_many_chunks_is_stored_piece_by_piece(database: Database, loop: LoopWatch) -> None:
-    await store(database, [text_of(1_500, seed) for seed in range(1_200)])
+    with apart():
+        texts = [text_of(1_500, seed) for seed in range(1_200)]
+    await store(database, texts)
 
 
 async def test_a_long_text_in_one_chunk_is_counted_in_a_thread(database: Database, loop: LoopWatch) -> None:
-    await store(database, [text_of(2_000_000)])
+    with apart():
+        text = text_of(2_000_000)
+    await store(database, [text])
 
 
 async def test_a_chunk_of_many_spans_is_read_in_a_thread(database: Database, loop: LoopWatch) -> None:
@@ -108,7 +120,8 @@ async def test_a_chunk_of_many_spans_is_read_in_a_thread(database: Database, loo
 
 async def test_a_sitemap_of_many_pages_is_cut(tmp_path: Path, loop: LoopWatch) -> None:
     with running_site() as site:
-        _serve_sitemaps(site, maps=3, pages=60_000)
+        with apart():
+            _serve_sitemaps(site, maps=3, pages=60_000)
         limits = WebLimits(networks=LOOPBACK, pages=5)
         listing = await WebSource(f"{site.url}/index.xml", limits).list({}, tmp_path)
     assert any("more than 50,000 pages" in reason for _, reason in listing.left)
