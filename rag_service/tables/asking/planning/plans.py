@@ -43,7 +43,6 @@ class Mention:
 
     place: int
     columns: tuple[int, ...]
-    is_by_meaning: bool = False  # by another word than those of their names
 
 
 def narrowed(mentions: Iterable[Mention], table: StoredTable, kinds: Sequence[Kind]) -> list[Mention]:

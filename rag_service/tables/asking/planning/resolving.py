@@ -102,17 +102,21 @@ class _Resolver:
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
-        return [replace(plan, score=self._match.score, is_doubtful=self._doubts(plan)) for plan in plans]
+        is_unclear = self._match.is_doubtful or self._leaves_words(plans)
+        return [
+            replace(plan, score=self._match.score, is_doubtful=plan.is_doubtful or is_unclear) for plan in plans
+        ]
 
-    def _doubts(self, plan: Plan) -> bool:
-        """Whether a word was not understood, or stands for a column that plays no part: it may mean something else.
+    def _leaves_words(self, plans: Sequence[Plan]) -> bool:
+        """Whether a word stands for a column that plays no part: it may mean something else.
 
         "The dearest thing that we charged": no column of persons in charge is asked for.
         """
-        used = {plan.column, plan.group, plan.order, plan.named, plan.key, *columns_of(plan.filters)}
-        idle = [one.place for one in self._match.mentions if one.is_by_meaning and used.isdisjoint(one.columns)]
-        is_unclear = not all(self._match.names_document(place, by_meaning=False) for place in idle)
-        return self._match.is_doubtful or plan.is_doubtful or is_unclear
+        parts = ({one.column, one.group, one.order, one.named, one.key, *columns_of(one.filters)} for one in plans)
+        used = set[int | None]().union(*parts)
+        used.update(filter(self._names_each_row, self._match.labels))  # "the safety products": the rows
+        idle = [one.place for one in self._match.mentions if used.isdisjoint(one.columns)]
+        return not all(self._match.names_document(place, by_meaning=False) for place in idle)
 
     def _resolve_one(self, filters: tuple[Filter, ...]) -> list[Plan]:
         filters = (*filters, *self._affirmed(filters))
@@ -288,8 +292,8 @@ class _Resolver:
                 return [count]
             distinct = replace(base, operation=Operation.DISTINCT, column=column)
             return [distinct] if is_different else [count, distinct]
-        if not (base.filters or self._match.names_table):
-            return []
+        if not base.filters and counted not in self._match.row_places:
+            return []  # "how many places": perhaps a text tells it, and not the rows
         quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
         if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
