@@ -18,10 +18,11 @@ from rag_service.errors import InputError
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.store.database import Connection, Database
+from rag_service.tables.asking.certainty import settle, states
 from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
-from rag_service.tables.asking.planning.plans import Operation, Plan
-from rag_service.tables.asking.planning.question import Comparison, Question, read_question
+from rag_service.tables.asking.planning.plans import Plan
+from rag_service.tables.asking.planning.question import Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
 from rag_service.tables.asking.proposals import AskedOperation, describe_tables, read_operation
 from rag_service.tables.asking.several_columns import compute_several_columns
@@ -110,8 +111,9 @@ class TableAnswers:
                 if found is None and question is not None:
                     best = hits[0].chunk.document.id if _may_hold_rows(hits[0]) else None
                     found = await _compute(connection, question, tables, best=best)
-                if names_files and found is not None and found.wording.warning:
-                    found = None  # a doubtful reading of one of them
+                if found is not None and found.wording.warning:
+                    is_stated = question is not None and states(question, hits)
+                    found = None if names_files or is_stated else found  # `names_files`: a reading of one of them
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
                 return found
@@ -189,9 +191,7 @@ async def _compute(
         log.info("table_computed", operations=["several_columns"])
         return await _with_quotes(connection, several)
     plans = make_plans(question, tables, values, best=best)
-    results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
-    if any(result.count for result in results) and not all(result.count for result in results):  # of several readings
-        results = [replace(one, plan=replace(one.plan, is_doubtful=True)) for one in results if one.count]
+    results = settle(question, [await execute(connection, plan) for plan in plans])
     computed = write_answer(results, question.language) if results else None
     if computed is None:
         return None
@@ -216,14 +216,6 @@ async def _cells_of(connection: Connection, question: str, plan: Plan) -> frozen
     found = await find_values(connection, [plan.table.id], asked, whole=asked)
     keys = (key for values in found.get(plan.table.id, {}).values() for key in values)
     return frozenset(asked).intersection(word for key in keys for word in key.split())
-
-
-def _says_little(result: Result) -> bool:
-    """Whether it counts no row without a value, or a single row for a question not understood to the last word."""
-    is_absent = any(one.comparison is Comparison.EMPTY for one in result.plan.filters)
-    is_compared = any(not one.shown or one.comparison is Comparison.MONTH for one in result.plan.filters)
-    little = 2 if result.plan.is_doubtful and not is_compared else int(is_absent)
-    return result.plan.operation is Operation.COUNT and result.count < little
 
 
 async def _find(connection: Connection, question: FigureQuestion, documents: Sequence[UUID]) -> ComputedAnswer | None:

@@ -106,6 +106,7 @@ class Result:
     start: int | None = None  # the cells used, in the document's stored text
     end: int | None = None
     first_text: str = ""  # of the first of these cells
+    shows_rows: bool = False  # the rows are shown as a whole: other cells may be meant
 
     @property
     def figure(self) -> Decimal | None:

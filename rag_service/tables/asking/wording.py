@@ -103,6 +103,8 @@ class _Writer(Phrases):
             return None
         if self._plan.best is not None:
             return self._first_or_last(rows)
+        if self._result.shows_rows:
+            return self._whole_rows(rows)
         if column == key:
             before, _, after = self.text["list"].partition("{names}")
             return (before.format(where=self.where()), *self._named(rows), after)
@@ -118,6 +120,16 @@ class _Writer(Phrases):
             named.append(("; " if place else "") + f"{self.name(row, but=column)}: {self._cell(row, column)}")
             named.append(self._cite_row(row, write_cells(self._column().letter, [row.number])))
         return tuple(named)
+
+    def _whole_rows(self, rows: Sequence[UsedRow]) -> Sentence:
+        """Rows as the passages write them."""
+        every = range(len(self.table.columns))
+        sentence: list[str | CitedCells] = []
+        for number, row in enumerate(rows):
+            cells = (f"{self.table.columns[at].name}: {row.text(at)}" for at in every if row.text(at))
+            sentence.append(("; " if number else "") + " | ".join(cells))
+            sentence.append(self.cite([row], every, f"{self.table.columns[0].letter}{row.number}", ""))
+        return tuple(sentence)
 
     def _first_or_last(self, rows: Sequence[UsedRow]) -> Sentence:
         plan = self._plan
