@@ -17,6 +17,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
@@ -43,6 +44,7 @@ from rag_service.models.llm.model import ChatModel, counted
 from rag_service.models.reranking.reranker import Reranker
 from rag_service.models.servers.resilience import in_own_thread
 from rag_service.observability.tracing import span
+from rag_service.recent import keep_for
 from rag_service.retrieval.hops import next_search
 from rag_service.retrieval.parts import split_question
 from rag_service.retrieval.postprocessors import ChoosePassages, Rerank
@@ -84,6 +86,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         out_of_scope: float,
         postprocessors: Postprocessors,
         record: Recorder | None,
+        keeps: bool = True,
     ):
         """
         Args:
@@ -94,6 +97,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             out_of_scope: relevance that the last passage must reach by default, 0..1.
             postprocessors: run after the built-in ones.
             record: stores each finished answer; None stores none.
+            keeps: whether what was made for a question is kept for the next ones of the same user.
         """
         super().__init__(
             retriever,
@@ -108,6 +112,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         self._synthesizer = synthesizer
         self._added = postprocessors
         self._record = record
+        self._keeps = keeps
 
     def offer_tools(self, tools: Tools) -> None:
         """Let models that can call tools use these while they answer."""
@@ -125,10 +130,11 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         """Like LlamaIndex's; a plain query uses the retriever's identity."""
         with span("search"):
             query = self._passages.as_query(query_bundle)
-            if query.given is not None:
-                return await self._take_given(query, query.given)
-            nodes = await super().aretrieve(query)
-            return await self._retrieve_more(query, nodes)
+            with self._keep_for(query):
+                if query.given is not None:
+                    return await self._take_given(query, query.given)
+                nodes = await super().aretrieve(query)
+                return await self._retrieve_more(query, nodes)
 
     async def _take_given(self, query: RagQuery, given: Sequence[Hit]) -> list[NodeWithScore]:
         """The passages that the caller chose, with the scores of the search for those that it finds."""
@@ -217,6 +223,13 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         query = self._passages.as_query(query_bundle)
+        with self._keep_for(query):
+            return await self._answer(query)
+
+    def _keep_for(self, query: RagQuery) -> AbstractContextManager[None]:
+        return keep_for(query.identity.user_id, lasting=self._keeps)
+
+    async def _answer(self, query: RagQuery) -> RESPONSE_TYPE:
         started = time.perf_counter()
         answer_id = query.answer_id
         log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
@@ -301,6 +314,7 @@ def build_engine(
         out_of_scope=settings.retrieval.out_of_scope_threshold,
         postprocessors=postprocessors,
         record=record,
+        keeps=settings.embedding.query_cache_size > 0,
     )
 
 

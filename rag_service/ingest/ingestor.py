@@ -39,6 +39,7 @@ from rag_service.ingest.transformations import (
     reader_classes,
 )
 from rag_service.readers.file_reader import SPANS, FileReader
+from rag_service.recent import keep_for
 from rag_service.store.corpora import Corpus
 from rag_service.store.database import Connection, Database
 from rag_service.store.documents.chunks import REQUIRED_KEYS
@@ -70,6 +71,7 @@ class Ingestor:
     originals: Originals | None = None  # keeps the original bytes; None keeps only the text
     # Run for every index, after those of its definition. A `NodeParser` among them replaces our chunker.
     transformations: Sequence[TransformComponent] = ()
+    keeps: bool = True  # whether what was made of a document is kept for the next one of the same user
     _built: dict[str, Sequence[TransformComponent]] = field(default_factory=dict, init=False)  # by fingerprint
     _stores: dict[str, ChunkStore] = field(default_factory=dict, init=False)
 
@@ -171,6 +173,22 @@ class Ingestor:
         read = await self.read(admitted.source, index)
         if progress is not None:
             await progress(UploadStatus.CHUNKING, 0, None)
+        with keep_for(identity.user_id, lasting=self.keeps):
+            return await self._run(
+                admitted, read, write, corpus=corpus, index=index, identity=identity, progress=progress
+            )
+
+    async def _run(
+        self,
+        admitted: Admitted,
+        read: Document,
+        write: Write,
+        *,
+        corpus: Corpus,
+        index: IndexDefinition,
+        identity: Identity,
+        progress: Progress | None,
+    ) -> int:
         document = await asyncio.to_thread(describe_document, admitted, read, index)  # reading tables takes a while
 
         async def store(connection: Connection, nodes: Sequence[BaseNode]) -> None:

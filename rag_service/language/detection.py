@@ -14,10 +14,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, languages_of, load_language, union_of
 from rag_service.language.words import fold, words
+from rag_service.recent import kept_apart
 
 _SAMPLE = 20_000  # characters of a text that are looked at
 _MAX_WORDS = 8  # different words of a question that is guessed by its letters
@@ -103,7 +104,7 @@ def _function_words() -> frozenset[str]:
     return union_of(data.stop_words | data.detection.frequent_words for data in languages_of(None))
 
 
-@lru_cache(maxsize=20_000)
+@kept_apart(20_000)
 def _log_likelihood(word: str, language: str) -> float:
     """Natural logarithm of how likely a language writes a word so; comparable between languages only."""
     detection = load_language(language).detection

@@ -141,7 +141,11 @@ class EmbeddingSettings(SettingGroup, alias_generator="embedding_{}".format):
     batch_size: int = Field(32, ge=1, le=100, description="Texts embedded per call.")
     cache_ttl: int = Field(86_400, ge=0, description="Seconds for which passage embeddings are cached; 0: no cache.")
     query_cache_size: int = Field(
-        512, alias="query_cache_size", ge=0, description="Number of question embeddings cached in memory."
+        512,
+        alias="query_cache_size",
+        ge=0,
+        description="Number of question embeddings cached in memory, apart for each user. With 0, nothing that was made"
+        " of a question or a document is kept for the next one.",
     )
 
 

@@ -7,10 +7,8 @@ whatever they got. Here each call is bounded, and each vector is checked.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -31,6 +29,7 @@ from rag_service.models.servers.failures import (
     status_of,
 )
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, in_own_thread, isolated
+from rag_service.recent import Recent
 from rag_service.settings import Settings
 from rag_service.unpicklable import Unpicklable
 
@@ -127,8 +126,7 @@ class GuardedEmbedding(WrappedEmbedding):
     _seconds: dict[bool, float | None] = PrivateAttr()
     _retries: RetryPolicy = PrivateAttr()
     _blocking: bool = PrivateAttr()
-    _cache_size: int = PrivateAttr()
-    _cached: OrderedDict[bytes, list[float]] = PrivateAttr(default_factory=OrderedDict)  # of the last questions
+    _cached: Recent[list[float]] = PrivateAttr()  # of the last questions
     observe: ObserveEmbedding | None = None
     observe_cache: ObserveCache | None = None
 
@@ -158,7 +156,7 @@ class GuardedEmbedding(WrappedEmbedding):
             self._seconds = {True: settings.servers.first_token_timeout, False: settings.servers.answer_timeout}
         self._retries = retries or RetryPolicy()
         self._blocking = blocking
-        self._cache_size = settings.embedding.query_cache_size
+        self._cached = Recent(settings.embedding.query_cache_size)
 
     @property
     def breaker(self) -> CircuitBreaker:
@@ -189,17 +187,13 @@ class GuardedEmbedding(WrappedEmbedding):
                 task.cancel()
 
     async def aget_query_embedding(self, query: str) -> list[float]:
-        """The vector of a question; those of the last RAG_QUERY_CACHE_SIZE questions are kept."""
-        key = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()  # questions themselves are not kept
-        vector = self._cached.get(key)
+        """The vector of a question; those of the last RAG_QUERY_CACHE_SIZE questions are kept, apart for each user."""
+        vector = self._cached.get(query)
         if self.observe_cache is not None:
             self.observe_cache(*((1, 0) if vector is not None else (0, 1)))
         if vector is None:
             (vector,) = await self._call("query", [query])
-        self._cached[key] = vector
-        self._cached.move_to_end(key)
-        while len(self._cached) > self._cache_size:
-            self._cached.popitem(last=False)
+            self._cached.keep(query, vector)
         return list(vector)
 
     async def embed_unhurried_query(self, query: str) -> list[float]:
