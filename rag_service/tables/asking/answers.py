@@ -21,7 +21,7 @@ from rag_service.store.database import Connection, Database
 from rag_service.tables.asking.certainty import settle, states
 from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
-from rag_service.tables.asking.planning.plans import Plan
+from rag_service.tables.asking.planning.plans import Operation, Plan
 from rag_service.tables.asking.planning.question import Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
 from rag_service.tables.asking.proposals import AskedOperation, describe_tables, read_operation
@@ -50,6 +50,7 @@ class ComputedAnswer:
     quotes: dict[CitedCells, str]
     result: Result | None = None  # of the one operation that a chat model asked for
     asked_cells: frozenset[str] = frozenset()  # words of the question that stand in cells of its table
+    counts_all: bool = False  # it is the number of all rows of a table
 
 
 def asks_otherwise(text: str, language: str) -> bool:
@@ -111,9 +112,9 @@ class TableAnswers:
                 if found is None and question is not None:
                     best = hits[0].chunk.document.id if _may_hold_rows(hits[0]) else None
                     found = await _compute(connection, question, tables, best=best)
-                if found is not None and found.wording.warning:
+                if found is not None and (found.wording.warning or found.counts_all):
                     is_stated = question is not None and states(question, hits)
-                    found = None if names_files or is_stated else found  # `names_files`: a reading of one of them
+                    found = None if names_files or is_stated else found  # a text says it better
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
                 return found
@@ -196,7 +197,8 @@ async def _compute(
     if computed is None:
         return None
     log.info("table_computed", operations=[plan.operation.value for plan in plans])
-    return await _with_quotes(connection, computed)
+    counts_all = any(one.plan.operation is Operation.COUNT and not one.plan.filters for one in results)
+    return replace(await _with_quotes(connection, computed), counts_all=counts_all)
 
 
 async def _asks_for(
