@@ -24,7 +24,7 @@ from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, lim
 from rag_service.tables.asking.planning.plans import Operation, Plan
 from rag_service.tables.asking.planning.question import Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
-from rag_service.tables.asking.proposals import AskedOperation, describe_tables, read_operation
+from rag_service.tables.asking.proposals import AskedOperation, describe_tables, is_named, read_operation
 from rag_service.tables.asking.several_columns import compute_several_columns
 from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
@@ -141,11 +141,14 @@ class TableAnswers:
             try:
                 plan = read_operation(asked, tables)
             except InputError as error:
-                examples = await find_examples(connection, [table.id for table in tables])
-                told = describe_tables(tables, examples) or "The document has no table."
+                named = [one for one in tables if asked.sheet is not None and is_named(asked, one)] or tables
+                examples = await find_examples(connection, [table.id for table in named])
+                told = describe_tables(named, examples) or "The document has no table."
                 raise InputError(f"{error.message} {told}", field=error.field) from error
             is_proposed = not await _asks_for(connection, read_question(question, language), plan, tables)
             result = await execute(connection, plan)
+            if asked.operation == Operation.LOOKUP and asked.column is None:
+                result = replace(result, shows_rows=True)
             computed = write_answer([result], language, is_proposed=is_proposed)
             log.info("table_computed", operations=[plan.operation.value], proposed=is_proposed)
             if computed is None:
