@@ -30,7 +30,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from rag_service.answering.conversation import lean_on_history
+from rag_service.answering.conversation import languages_of_turns, lean_on_history
 from rag_service.answering.events import AnswerComplete, AnswerEvent
 from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
@@ -59,7 +59,7 @@ log = structlog.get_logger(__name__)
 PLUGIN_SECONDS = 30.0  # time limit of a postprocessor that is not ours
 _EVENTS_AHEAD = 64  # size of the queue between answering and reading
 
-Recorder = Callable[[RagQuery, Answer], Awaitable[None]]
+Recorder = Callable[[RagQuery, Answer], Awaitable[bool]]  # whether it is stored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,8 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             if not split.lead:
                 before = [Turn(role="user", content=part.text) for part in parts]
                 question, follow_up = await lean_on_history(text, before, partial(self._find, query))
-            asked = replace(query, query_str=question, follow_up=follow_up, turns=())
+            languages = (query.found.plan.language, *query.languages)
+            asked = replace(query, query_str=question, follow_up=follow_up, turns=(), languages=languages)
             nodes_of_part = await super().aretrieve(asked)
             parts.append(Part(text=text, query=asked, nodes=nodes_of_part, is_clause=split.are_clauses))
             query.passages = asked.passages | query.passages
@@ -240,6 +241,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             elif (reply := reply_to_small_talk(query.question)) is not None:
                 response = await self._synthesizer.reply(query, reply.text, language=reply.language)
             else:
+                query.languages = tuple(dict.fromkeys([*languages_of_turns(query.turns), *query.languages]))
                 if query.turns:
                     await self._synthesizer.condense(query, partial(self._find, query))
                 if query.model.only_quotes and query.follow_up is not None and query.follow_up.inferred:
@@ -253,7 +255,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             response.answer, id=answer_id, latency_ms=latency, retrieval_ms=retrieval, calls=tuple(query.calls)
         )
         if self._record is not None and query.recorded:
-            await self._record(query, answer)
+            answer = replace(answer, recorded=await self._record(query, answer))
         log.info(
             "answer_finished",
             answer_id=str(answer_id),

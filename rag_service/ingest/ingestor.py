@@ -27,12 +27,13 @@ from rag_service.ingest.documents import (
     Outcome,
     describe_document,
     document_name,
+    report_missing_vectors,
     to_pipeline,
     write_document,
 )
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.transformations import (
-    EmbedWithProgress,
+    EmbedPassages,
     Progress,
     build_transformations,
     describe_transformation,
@@ -192,14 +193,14 @@ class Ingestor:
         document = await asyncio.to_thread(describe_document, admitted, read, index)  # reading tables takes a while
 
         async def store(connection: Connection, nodes: Sequence[BaseNode]) -> None:
-            await write(connection, *finish_nodes(document, nodes, read))
+            await write(connection, *finish_nodes(report_missing_vectors(document, nodes), nodes, read))
 
         embedding = self.embedding
         if isinstance(embedding, CachedEmbedding):  # a retry then embeds only what is missing
             embedding = embedding.for_corpus(corpus, identity)
         transformations = self._transformations_of(index)
         pipeline = IngestionPipeline(
-            transformations=[*transformations, EmbedWithProgress(embedding, progress) if progress else embedding],
+            transformations=[*transformations, EmbedPassages(embedding, progress)],
             vector_store=self.vector_store(index, identity).bound_to(identity, writer=store),
             disable_cache=True,
         )
@@ -222,6 +223,7 @@ class Ingestor:
         """
         if not nodes:
             raise NoTextError(f"{document.file_name} contains no searchable text.")
+        document = report_missing_vectors(document, nodes)
         async with self.database.transaction(identity) as connection:
             await self._write(connection, admitted, document, nodes)
         return _done(admitted, document, len(nodes))

@@ -17,6 +17,7 @@ import httpx
 
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.learned import Learned
+from rag_service.models.servers.counts import read_count
 
 RESERVE = 0.15  # share of the window kept free while nothing is known of the model's tokenizer
 # Prompts of one language differ: those of four passages of evals/cooperative.* take at most 5 % more tokens of SmolLM2
@@ -95,10 +96,8 @@ def read_refusal(status: int | None, body: Any, text: str) -> Refusal | None:
     told = body.get("error", body) if isinstance(body, Mapping) else {}
     told = told if isinstance(told, Mapping) else {}
     stated = _WINDOW.search(text)
-    window, tokens = told.get("n_ctx"), told.get("n_prompt_tokens")
-    if stated and type(window) is not int:
-        window = int(stated[1])
-    return Refusal(tokens=tokens if type(tokens) is int else None, window=window if type(window) is int else None)
+    window = read_count(told.get("n_ctx")) or (read_count(stated[1]) if stated else None)
+    return Refusal(tokens=read_count(told.get("n_prompt_tokens")), window=window)
 
 
 def counting_client(client: httpx.AsyncClient, url: str, model: str, key: str) -> CountTokens:
@@ -118,8 +117,8 @@ def counting_client(client: httpx.AsyncClient, url: str, model: str, key: str) -
         if response.status_code != httpx.codes.OK:
             return None
         said = response.json()
-        tokens = said.get("count", len(said.get("tokens", ())))
-        return int(tokens) or None
+        tokens = said.get("tokens")
+        return read_count(said.get("count", len(tokens) if isinstance(tokens, list) else None))
 
     return count
 

@@ -28,6 +28,7 @@ _MAX_TABLES, _MAX_COLUMNS = 5, 30  # that a description tells about
 _MAX_EXAMPLES = 5  # of a column
 _UNIT = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")  # behind the name of a column: "Payment (days)"
 _MAX_CELL = 40  # characters of an example
+_MAX_EXPONENT = 1000  # of a number in a condition: PostgreSQL writes 1e999999 as a million digits
 _FIGURES = (Operation.SUM, Operation.MEAN, Operation.MEDIAN, Operation.DIFFERENCE, Operation.RATIO, Operation.SHARE)
 _EXTREMES = (Operation.MAXIMUM, Operation.MINIMUM)
 _PAIRS = (Operation.DIFFERENCE, Operation.RATIO)
@@ -188,7 +189,7 @@ def _read_value(number: int, value: str, column: Column) -> Decimal:
         found = Decimal(date.fromisoformat(value).toordinal()) if is_date else Decimal(_bare(value, column))
     except (ValueError, InvalidOperation) as error:
         raise _refused(number, column) from error
-    if not found.is_finite():
+    if not found.is_finite() or abs(found.adjusted()) > _MAX_EXPONENT:
         raise _refused(number, column)
     return found
 
