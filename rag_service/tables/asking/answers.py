@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -33,6 +32,7 @@ from rag_service.tables.figures.wording import write_figures
 from rag_service.tables.model import StoredTable
 from rag_service.tables.sentences import CitedCells, Computed
 from rag_service.tables.storage import find_examples, find_tables, find_values
+from rag_service.turns import Turns
 
 log = structlog.get_logger(__name__)
 
@@ -79,7 +79,7 @@ class TableAnswers:
         """
         self._database = database
         self._synonyms = synonyms
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self.turns = Turns("tables", limit=_AT_ONCE)
 
     async def compute(
         self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity
@@ -159,7 +159,7 @@ class TableAnswers:
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
         """A transaction whose statements have a time limit; one at a time, which leaves the processor to search."""
-        async with self._slots, self._database.transaction(identity) as connection:
+        async with self.turns.take(identity.user_id), self._database.transaction(identity) as connection:
             try:
                 await limit_statements(connection)
                 yield connection
