@@ -79,11 +79,11 @@ async def find_examples(
 
 def find_follow_ups(answer: Answer) -> list[str]:
     """Up to `MAX_FOLLOW_UPS` questions about sections that were found and not cited, in the answer's language."""
-    cited = {citation.chunk_id for citation in answer.citations}
+    cited = {one.chunk_id for one in (*answer.citations, *answer.places)}
     told = {
-        fold(citation.location.headings[-1])
-        for citation in answer.citations
-        if citation.location and citation.location.headings
+        fold(one.location.headings[-1])
+        for one in (*answer.citations, *answer.places)
+        if one.location and one.location.headings
     }
     found: dict[str, None] = {}
     for hit in answer.sources:

@@ -138,7 +138,9 @@ def write_prompt(
     warning = f"{about_files} {absent}".strip()
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
-    evidence = _gather_evidence(query, context.hits, refusal)
+    preface = f"{files_searched} {warning}".strip()
+    evidence = _gather_evidence(query, context.hits, refusal, preface)
+    query.evidence = evidence
     grounded = GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence)
     return Prompted(
         messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), grounded],
@@ -151,7 +153,7 @@ def write_prompt(
             Doubt.FILE_UNKNOWN: bool(about_files),
             Doubt.LOW_RELEVANCE: query.doubtful,
         },
-        preface=f"{files_searched} {warning}".strip(),
+        preface=preface,
         model_failed=prompts.message("model_failed", language),
         unfinished=prompts.message("unfinished", language),
         boundary=boundary,
@@ -183,7 +185,7 @@ def _fit_passages(
     return fit_prompt(replace(context, hits=tuple(ordered)), render, limit=limit, boundary=boundary)
 
 
-def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str) -> Evidence:
+def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str, preface: str) -> Evidence:
     """What an answer without a chat model is made of."""
     retrieval, follow_up, versions = query.found, query.follow_up, query.versions
     asked, before = query.question if versions is None else versions.question, ""
@@ -199,6 +201,7 @@ def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str) -> Evi
         weights=retrieval.weights,
         equivalents=_equivalents(retrieval.plan, asked),
         refusal=refusal,
+        preface=preface,
         by_document=query.of_several,
         before=before,
         replies=replies,

@@ -13,7 +13,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import repeat, zip_longest
 from operator import attrgetter, itemgetter
 from typing import Any
 from uuid import UUID
@@ -44,6 +44,7 @@ from rag_service.models.embedding.relevance import UNSCALED, ModelRelevance
 from rag_service.models.extractive.answer_types import answer_type
 from rag_service.models.extractive.coverage import rate_unmatched, read_asked_words
 from rag_service.models.extractive.late_interaction import Window, cut_windows, rate_tokens, read_window
+from rag_service.models.extractive.places import MAX_PLACES, Excerpt, cut_places
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
@@ -81,6 +82,7 @@ class Evidence:
     weights: Mapping[str, float] = field(default_factory=dict)
     equivalents: Mapping[str, int] = field(default_factory=dict)
     refusal: str = ""  # the reply when nothing fits
+    preface: str = ""  # what the service says before an answer
     by_document: bool = False  # whether each document is quoted, as for a comparison of files
     # Of a follow-up: the questions that it needs, and the replies to them. What these quote is not quoted again.
     before: str = ""
@@ -89,6 +91,7 @@ class Evidence:
     # one holds the best of all sentences. `unmatched`: what its surroundings leave open of the question, see
     # coverage.py. `degraded`: set if words alone chose, because the embedding model failed.
     signals: dict[str, float] = field(default_factory=dict)
+    places: list[Excerpt] = field(default_factory=list)  # best first, filled in likewise
 
 
 class GroundedMessage(ChatMessage):
@@ -169,6 +172,7 @@ class ExtractiveLLM(Unpicklable, CustomLLM):
         scale = UNSCALED if self._relevance is None else self._relevance.scale(last.evidence.language)
         deadline = None if self._seconds is None else asyncio.get_running_loop().time() + self._seconds
         sentences: list[Sentence] = []
+        lists: list[list[Excerpt]] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
             sentences += await select_sentences(
                 evidence,
@@ -180,6 +184,10 @@ class ExtractiveLLM(Unpicklable, CustomLLM):
             )
             if "degraded" in evidence.signals:
                 last.evidence.signals["degraded"] = 1.0
+            lists.append(evidence.places)
+        if last.evidence.by_document:
+            turns = [place for turn in zip_longest(*lists) for place in turn if place is not None]
+            last.evidence.places.extend(turns[:MAX_PLACES])
         return compose(sentences, last.evidence.refusal)
 
 
@@ -190,7 +198,7 @@ def _split(evidence: Evidence) -> list[Evidence]:
         return tuple(hit if hit.chunk.document.id == document else _blank(hit) for hit in evidence.hits)
 
     documents = dict.fromkeys(hit.chunk.document.id for hit in evidence.hits)
-    return [replace(evidence, hits=only(document), signals={}) for document in documents]
+    return [replace(evidence, hits=only(document), signals={}, places=[]) for document in documents]
 
 
 def _blank(hit: Hit) -> Hit:
@@ -238,6 +246,7 @@ async def select_sentences(
     if not candidates:
         return []
     every, scores = candidates, features @ load_weights(evidence.language).words
+    by_words = [candidates[number] for number in np.argsort(-scores, kind="stable")]
     if embedding is not None:
         try:
             async with asyncio.timeout_at(deadline):
@@ -245,6 +254,8 @@ async def select_sentences(
         except (EmbeddingError, TimeoutError) as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
             evidence.signals["degraded"] = 1.0
+    ranked = [candidates[number] for number in np.argsort(-scores, kind="stable")] + by_words
+    evidence.places.extend(cut_places(ranked, every, evidence.hits, evidence.question, evidence.language))
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
     quotes = sorted(_merge_copies(join_runs(candidates, shares.tolist())), key=itemgetter(1), reverse=True)
