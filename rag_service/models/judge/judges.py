@@ -93,7 +93,7 @@ class WatchedJudge:
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
         """One verdict for each claim, in the same order; None where the judge gave none in time."""
-        return list((await self.judge_answer(JudgedAnswer(question="", text="", claims=claims))).verdicts)
+        return list((await self.judge_answer(JudgedAnswer(question="", claims=claims))).verdicts)
 
     async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
         """One verdict for each claim, in the same order, and a word on the answer, in one call.
