@@ -44,7 +44,6 @@ def check_computed(computed: ComputedAnswer, shown: Sequence[Hit]) -> CheckedAns
         unmarked=(),
         flagged=(),
         claims=(),
-        unprovable=(),
         withheld=0,
     )
 

@@ -12,7 +12,7 @@ LlamaIndex's own synthesizers call the model several times when the context over
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -36,26 +36,26 @@ from rag_service.answering.computed_answer import (
     check_computed,
     choose_passages,
 )
-from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, read_fit, read_signals
+from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, rate_written, read_fit, read_signals
 from rag_service.answering.conversation import FindPassages, history_for, make_standalone
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.given_answers import GivenAnswers
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
 from rag_service.answering.joined import join_answers
-from rag_service.answering.judged import is_undecided, judge_answer
+from rag_service.answering.judged import judge_answer
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
 from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
 from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
 from rag_service.answering.prompt.templates import Prompts
-from rag_service.answering.proof.table_values import TableValue, proved_by_tables, read_values
 from rag_service.answering.tools.steps import Steps, offer_tokens
 from rag_service.answering.tools.toolbox import Tools
-from rag_service.answering.writing import Writing, emit_decided
+from rag_service.answering.writing import Writing, emit_text
 from rag_service.domain import (
     Answer,
     AnswersQuestion,
     CitationStatus,
+    Confidence,
     Decision,
     GuardrailCheck,
     Hit,
@@ -329,16 +329,10 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         checked = await writing.finish()
         answers = None
         if judge is not None:
-            question = "" if prompted.warning else query.query_str  # warned of, it is uncertain in any case
-            checked, answers = await self._ask_judge(judge, query, checked, steps.shown, question=question)
+            checked, answers = await self._ask_judge(judge, query, checked, writing)
         if query.model_error is not None:
             prompted = prompted.failed()
-        computed = proved_by_tables(checked.citations, self._read_values(query, steps))
-        if computed is not None:
-            prompted = replace(prompted, doubts={**prompted.doubts, Doubt.TABLE_READING: not computed})
-        answer = await self._complete(
-            query, sources, prompted, checked, last, is_computed=computed is True, answers=answers
-        )
+        answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
         return replace(answer, steps=tuple(steps.steps))
 
     def _begin_writing(self, query: RagQuery, prompted: Prompted, *, is_judged: bool) -> Writing:
@@ -356,7 +350,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             steps,
             make_checker=partial(self._make_checker, query, prompted),
             shorten=shorten,
-            emit=partial(emit_decided, query) if is_judged else query.emit,
+            emit=partial(emit_text, query) if is_judged else query.emit,
         )
 
     def _make_checker(self, query: RagQuery, prompted: Prompted, steps: Steps) -> AnswerChecker:
@@ -370,12 +364,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             language=language,
             secrets=[prompted.secret],
             withhold=self._settings.answers.withhold_unverified,
-            values=self._read_values(query, steps),
+            computed=steps.computed,
         )
-
-    @staticmethod
-    def _read_values(query: RagQuery, steps: Steps) -> list[TableValue]:
-        return read_values(steps.computed, question=query.question, language=query.found.plan.language)
 
     def _begin_steps(self, query: RagQuery, prompted: Prompted) -> Steps:
         """What the model may call while it answers: nothing, if it cannot call tools or the window is full."""
@@ -400,16 +390,21 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         self._tools = tools
 
     async def _ask_judge(
-        self, judge: WatchedJudge, query: RagQuery, undecided: CheckedAnswer, shown: Sequence[Hit], *, question: str
+        self, judge: WatchedJudge, query: RagQuery, checked: CheckedAnswer, writing: Writing
     ) -> tuple[CheckedAnswer, AnswersQuestion | None]:
-        """The answer as the judge decides it, with the events that waited for that."""
-        checked, answers = undecided, None
+        """The answer as the judge decides it, with the events of its citations, which waited for that."""
+        answers = None
         if query.model_error is None:  # else it would be asked at the server that has just failed
-            language = query.found.plan.language
-            checked, answers = await judge_answer(judge, undecided, shown, question=question, language=language)
-        for before, citation in zip(undecided.citations, checked.citations, strict=True):
-            if is_undecided(before):
-                await query.emit(CitationChecked(citation=citation))
+            checked, answers = await judge_answer(
+                judge,
+                checked,
+                writing.steps.shown,
+                question=query.query_str,
+                prompt=writing.sent,
+                language=query.found.plan.language,
+            )
+        for citation in checked.citations:
+            await query.emit(CitationChecked(citation=citation))
         return checked, answers
 
     async def _complete(
@@ -427,7 +422,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         text, language, shown = checked.text, query.found.plan.language, prompted.context.hits
         index = query.found.index
         query.signals = read_signals(sources, prompted.quote_signals) if sources else {}
-        confidence = estimate_confidence(self._fit, query.signals, sources, refuted=checked.refuted)
+        has_proof = any(citation.status is CitationStatus.VERIFIED for citation in checked.citations)
+        confidence = self._rate(query.signals, sources, checked, answers, has_proof=has_proof)
         if is_computed:
             confidence = replace(confidence, value=max(confidence.value, COMPUTED_CONFIDENCE))
         said = text.removeprefix(prompted.preface)
@@ -435,10 +431,13 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(index.ingest.chunk_types.values()):
             guardrails = await self._check_guardrails(query, shown, text)
-        has_proof = any(citation.status is CitationStatus.VERIFIED for citation in checked.citations)
+        is_proved = has_proof and not checked.flagged and not checked.refuted
+        # Relevance and names are signs that an answer may be about something else: a judge has looked.
+        of_search = {} if is_proved and answers is AnswersQuestion.YES else prompted.doubts
         doubts = find_doubts(
             {
-                **prompted.doubts,
+                **of_search,
+                Doubt.FILE_UNKNOWN: prompted.doubts.get(Doubt.FILE_UNKNOWN, False),
                 **doubt_answer(query, checked.citations, shown, answers, is_computed=is_computed),
                 Doubt.NOT_ANSWERED: refused,
                 Doubt.MODEL_FAILED: query.model_error is not None,
@@ -448,7 +447,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 Doubt.RULE_BROKEN: not all(check.passed for check in guardrails),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
                 Doubt.LITTLE_CONTEXT: prompted.context.tokens < index.query.minimum_context_tokens,
-                Doubt.LOW_CONFIDENCE: confidence.value < self._fit.least,
+                Doubt.LOW_CONFIDENCE: answers is None and confidence.value < self._fit.least,
             }
         )
         return Answer(
@@ -474,6 +473,25 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             incomplete=last.is_cut,
             finish_reason=last.reported_reason,
             searched_for=query.searched_for,
+        )
+
+    def _rate(
+        self,
+        signals: Mapping[str, float],
+        sources: Sequence[Hit],
+        checked: CheckedAnswer,
+        answers: AnswersQuestion | None,
+        *,
+        has_proof: bool,
+    ) -> Confidence:
+        examination = None if self._judge is None else self._judge.examination
+        if answers is None or examination is None:
+            return estimate_confidence(self._fit, signals, sources, refuted=checked.refuted, has_proof=has_proof)
+        return rate_written(
+            sources,
+            proved=checked.proved,
+            answers=answers is AnswersQuestion.YES,
+            judge_accuracy=examination.accuracy,
         )
 
     # The rest of LlamaIndex's interface.
