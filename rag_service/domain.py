@@ -313,7 +313,9 @@ class Turn:
 
 class CitationStatus(StrEnum):
     VERIFIED = "verified"  # shown by the method: the passage that the mark names says what the sentence says
-    UNCHECKED = "unchecked"  # nobody judged the wording, or the judge does not find it supported, or a figure is doubtful
+    UNCHECKED = (
+        "unchecked"  # nobody judged the wording, or the judge does not find it supported, or a figure is doubtful
+    )
     CONTRADICTED = "contradicted"  # a judge quotes words of a passage that stand against it
     MISATTRIBUTED = "misattributed"  # the evidence stands in another retrieved passage
     NOT_FOUND = "not_found"  # no retrieved passage has the words that are cited, or any of the sentence

@@ -44,7 +44,9 @@ class CheckedAnswer:
     unmarked: tuple[SentenceOffsets, ...]  # claims without a citation
     flagged: tuple[SentenceOffsets, ...]  # all unproved sentences, in order
     claims: tuple[CitedClaim, ...]
-    foreign: tuple[SentenceOffsets, ...] = ()  # headings and short ones with words that neither passages nor question have
+    foreign: tuple[
+        SentenceOffsets, ...
+    ] = ()  # headings and short ones with words that neither passages nor question have
     changed: tuple[SentenceOffsets, ...] = ()  # from which the guard removed something: no citation can prove them
     withheld: int  # sentences replaced by the notice
 

@@ -21,7 +21,7 @@ from rag_service.answering.judged import judge_answer
 from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.proof.claims import strip_marks
-from rag_service.answering.proof.verify import CitationStream, CitedClaim, SentenceOffsets, Verification, flag_sentences
+from rag_service.answering.proof.verify import CitationStream, CitedClaim, SentenceOffsets, Verification
 from rag_service.domain import (
     AnswersQuestion,
     Chunk,
@@ -211,11 +211,10 @@ def _gather(text: str, found: Sequence[_Found]) -> CheckedAnswer:
         text=text,
         citations=tuple(citations),
         unmarked=unmarked,
-        flagged=tuple(sorted({*flag_sentences(claims, citations), *unmarked})),
+        flagged=(),
         claims=tuple(claims),
-        unprovable=unmarked,
         withheld=0,
-    )
+    ).with_citations(citations)
 
 
 def _sentences_of(part: CheckedAnswer) -> Iterator[_Found]:

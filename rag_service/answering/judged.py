@@ -1,8 +1,8 @@
 """Asks a judge about a written answer: all its sentences in order, beside all passages that its writer was shown.
 
-A verdict counts only with words that stand in one of these passages and are about something. A judge that has shown
-itself right in 99 of 100 is believed; with a lesser one a figure that stands in nothing that is cited leaves its sentence
-unchecked. Marks that point to nothing stay what they are, whatever the judge says of their sentence.
+A verdict counts only with words that stand in one of these passages and are about something. A judge that was right in
+99 of 100 is believed; with a lesser one a figure that stands in nothing that is cited leaves its sentence unchecked.
+Marks that point to nothing stay what they are, whatever the judge says of their sentence.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from rag_service.models.judge.judges import WatchedJudge
 
 NOT_SUPPORTED = "The judge does not find it in the passages."
 _NO_WORDS = "The judge named no words of a passage that show it."
+_CONTEXT = 2_000  # characters of a long text that are shown before the first sentence that is asked about
 _MARKUP = re.compile(r"[*_#>|\s]+")
 
 
@@ -107,7 +108,7 @@ def _describe(
                 ),
                 language=language,
                 marks=[(mark, claim.named.get(mark, ())) for mark in marks],
-                before=strip_marks(checked.text[end:start]).strip() if end <= start else "",
+                before=strip_marks(checked.text[max(end, start - _CONTEXT) : start]).strip() if end <= start else "",
             )
         )
         end = max(end, stop)
@@ -213,9 +214,7 @@ class _Decision:
         for number in claim.citations:
             citation = self._citations[number]
             if _is_open(citation) or citation.status is CitationStatus.VERIFIED:
-                self._citations[number] = replace(
-                    citation, status=CitationStatus.UNCHECKED, method=None, reason=reason
-                )
+                self._citations[number] = replace(citation, status=CitationStatus.UNCHECKED, method=None, reason=reason)
 
     def _place(self, citation: Citation, holder: int, place: tuple[int, int] | None, claim: CitedClaim) -> Citation:
         if place is None:
@@ -224,7 +223,7 @@ class _Decision:
 
 
 def _is_telling(quote: str, sentence: str, passages: Sequence[Passage]) -> bool:
-    """Whether words say something: two content words or figures, or one that the sentence has as well. "The" does not."""
+    """Whether words say something: two content words or figures, or one that the sentence has. "The" says nothing."""
     language = passages[0].language if passages else None
     words = analyse(_MARKUP.sub(" ", quote), language).stems
     return len(words) > 1 or not words.isdisjoint(analyse(sentence, language).stems)

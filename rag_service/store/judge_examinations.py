@@ -76,10 +76,9 @@ class Examination:
             f"of {self.claims} sentences it let {self.let_through} of {false} wrong ones through and refused"
             f" {self.refused} of {self.true} right ones"
         )
-        if self.state == "silent":
-            return f"Not used, sentences in the model's own words stay unchecked: {figures}; it says yes too seldom."
-        if self.state == "failed":
-            return f"Not used, sentences in the model's own words stay unchecked: {figures}; it has to be right in nine of ten."
+        if self.state != "passed":
+            why = "it says yes too seldom" if self.state == "silent" else "it has to be right in nine of ten"
+            return f"Not used, sentences in the model's own words stay unchecked: {figures}; {why}."
         weight = "its word decides" if self.is_believed else "a doubtful figure counts beside its word"
         return f"In use: {figures}; {weight}. {self._describe_answers()}"
 

@@ -1,14 +1,13 @@
 """The prompt of the judge `llm`: the writer's prompt once more, with another task at its end.
 
-Both begin with the same text, so a server with a prefix cache has read it already. Text that was written elsewhere has no
-such prompt: the one that its writer would have got is made for it.
+Both begin with the same text, so a server with a prefix cache has read it already. For a text that was written
+elsewhere the prompt is made with which it would have been written.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
@@ -87,8 +86,8 @@ def _cited(answer: JudgedAnswer, first: int, last: int) -> list[Hit | None]:
 
 def _lines(claim: JudgedClaim, number: str) -> list[str]:
     """A claim as it was written, after what stands before it and states nothing."""
-    marks = [f"[C{mark}{''.join(f' "{_in_one_line(words)}"' for words in copied)}]" for mark, copied in claim.marks]
-    said = f"{number} {_in_one_line(claim.sentence)} {''.join(marks)}".strip()
+    marks = [" ".join([f"[C{mark}", *(f'"{_in_one_line(words)}"' for words in copied)]) for mark, copied in claim.marks]
+    said = " ".join([number, _in_one_line(claim.sentence), *(f"{mark}]" for mark in marks)])
     before = _in_one_line(claim.before)
     return [before, said] if before else [said]
 

@@ -5,7 +5,7 @@ A mark alone proves nothing. Every mark of every claim gets a citation (`proof.c
 - `verified`: the sentence stands letter by letter in the passage that the mark names, or in the result of an operation
   over a table;
 - `misattributed`: the words that are cited, or the sentence, stand in another passage than the mark names;
-- `not_found`: the mark names no passage that was shown, or the words that are cited stand nowhere, or the passage has no
+- `not_found`: the mark names no passage that was shown, the words that are cited stand nowhere, or the passage has no
   word of the sentence;
 - `unchecked`: the cited words stand there, or the passage has words near to the sentence. Whether they say what the
   sentence says is for a judge (`answering.judged`).
@@ -255,7 +255,10 @@ class CitationStream:
         own = citation.mark - 1
         passage = self._passage(own)
         places = [passage.find_named(words, claim.analysis) for words in copied]
-        near = [passage.find_paraphrased(words) if place is None else place for words, place in zip(copied, places, strict=True)]
+        near = [
+            passage.find_paraphrased(words) if place is None else place
+            for words, place in zip(copied, places, strict=True)
+        ]
         if all(near):
             return self._unchecked(citation, claim, own, [place for place in near if place], None)
         missing = next(words for words, place in zip(copied, near, strict=True) if place is None)

@@ -152,7 +152,6 @@ class Steps:
             parts.append(f"{self.boundary}\n{neutralise(result.text)}\n{self.boundary}")
         return tuple(added), "\n\n".join(parts)
 
-
     def _result(self, result: ToolResult) -> list[Hit]:
         """What was computed, as a passage that has not been shown."""
         if result.computed is None:

@@ -35,12 +35,14 @@ class Verdict:
 
     entailed: bool  # whether the passages say what the sentence says
     probability: float | None = None  # of `entailed`, 0..1, from judges that give one
-    quote: str | None = None  # words of a passage that decide, verbatim: for the sentence, or against it; None: no quotes
+    quote: str | None = (
+        None  # words of a passage that decide, verbatim: for the sentence, or against it; None: no quotes
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriterPrompt:
-    """What the writer of an answer was sent. A judge whose prompt begins alike finds it in the server's prefix cache."""
+    """What the writer of an answer was sent: a judge whose prompt begins alike finds it in a prefix cache."""
 
     messages: Sequence[ChatMessage]  # system and user
     found: str = ""  # results of the tools that were called, as the writer read them

@@ -57,13 +57,13 @@ def prepare_call(
     but may not be called. Ollama has no way to say so, and holds the reply to the schema alone.
     """
     messages = list(messages)
+    shown = [tool.metadata.to_openai_tool(skip_length_check=True) for tool in named_tools]
     if _derives_from(type(llm), _OLLAMA):
         if max_tokens is not None:
             options = {**getattr(llm, "additional_kwargs", {}), "num_predict": max_tokens}
             llm = llm.model_copy(update={"additional_kwargs": options})
         if schema is None:
             return llm, messages, {}
-        shown = [tool.metadata.to_openai_tool(skip_length_check=True) for tool in named_tools]
         return llm, messages, {"format": dict(schema), **({"tools": shown} if shown else {})}
     if max_tokens is not None and "max_tokens" in type(llm).model_fields:
         llm = llm.model_copy(update={"max_tokens": max_tokens})
@@ -71,11 +71,8 @@ def prepare_call(
         return llm, messages, {}
     if _derives_from(type(llm), _OPENAI):  # https://platform.openai.com/docs/guides/structured-outputs
         json_schema = {"name": "answer", "schema": dict(schema), "strict": True}
-        options: dict[str, Any] = {"response_format": {"type": "json_schema", "json_schema": json_schema}}
-        if named_tools:
-            options["tools"] = [tool.metadata.to_openai_tool(skip_length_check=True) for tool in named_tools]
-            options["tool_choice"] = "none"
-        return llm, messages, options
+        held: dict[str, Any] = {"response_format": {"type": "json_schema", "json_schema": json_schema}}
+        return llm, messages, held | ({"tools": shown, "tool_choice": "none"} if shown else {})
     instruction = ChatMessage(role=MessageRole.SYSTEM, content=_SCHEMA_INSTRUCTION + json.dumps(dict(schema)))
     return llm, [instruction, *messages], {}
 

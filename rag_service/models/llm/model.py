@@ -390,7 +390,9 @@ class ChatModel:
 
         Raises ModelOutputError if the model cannot follow a schema or `max_tokens` cut the JSON off.
         """
-        ask = partial(self.stream, messages, purpose=purpose, max_tokens=max_tokens, response_schema=schema, tools=tools)
+        ask = partial(
+            self.stream, messages, purpose=purpose, max_tokens=max_tokens, response_schema=schema, tools=tools
+        )
         try:
             text, last = await collect(ask())
         except _NoAnswerError:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
+from rag_service.answering.proof.table_values import TableValue
 
 from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.passage import prepare
-from rag_service.answering.proof.table_values import TableValue
 from rag_service.domain import Location
 from rag_service.tables.asking.planning.plans import Operation
 from rag_service.tables.sentences import CitedCells
