@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ KINDS = ("number", "unit", "swap", "name", "condition", "negation", "stale", "co
 STYLES = ("", "bare", "paraphrased", "middle", "shared", "table", "list")  # how marks and text are written; "": well
 ANSWERS = ("yes", "partly", "other")  # what a good judge says of the whole
 TOOLS = ("search", "read", "compute")
+_PLACE = re.compile(r"\{\d+\}")  # of marks, in a form
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +142,7 @@ def _problems_of(answer: Answer, by_id: Mapping[str, Answer]) -> Iterable[str]:
     for sentence in answer.sentences:
         if any(bool(one.words) == bool(one.computed) for one in sentence.evidence):
             yield f"evidence has either words or a computed value: {sentence.text[:60]}"
-        if answer.form and fold(sentence.text) not in fold(answer.form):
+        if answer.form and fold(sentence.text) not in text_of(answer):
             yield f"the form does not hold the sentence: {sentence.text[:60]}"
     yield from _right_problems(answer) if answer.right else _near_problems(answer, by_id)
 
@@ -168,7 +170,7 @@ def _near_problems(answer: Answer, by_id: Mapping[str, Answer]) -> Iterable[str]
 
 def text_of(answer: Answer) -> str:
     """Return what the answer says, without marks, folded."""
-    return fold(answer.form or " ".join(sentence.text for sentence in answer.sentences))
+    return fold(_PLACE.sub("", answer.form) or " ".join(sentence.text for sentence in answer.sentences))
 
 
 def count_answers(answers: Sequence[Answer]) -> dict[str, dict[str, int]]:

@@ -171,16 +171,26 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             computed = self._describe_files(query, files)
         else:
             computed = await self._compute(query, sources)
-        if computed is not None and not (query.parts and computed.wording.warning):
+        is_quoted = query.model.only_quotes
+        if computed is not None and not (computed.wording.warning and (query.parts or not is_quoted)):
             return await self._answer_computed(query, sources, computed)
         if (joined := await self._answer_parts(query)) is not None:
             return joined
-        if computed is not None:  # a doubtful reading of a question whose parts have no answers of their own
+        # A doubtful reading of a table does not stand in a model's way, which can ask for the operation that it means.
+        if computed is not None and is_quoted:
             return await self._answer_computed(query, sources, computed)
-        if sources:
+        if sources := sources or self._worth_searching(query):
             return await self._answer_written(query, sources)
         text, doubt = explain_refusal(query.found, self._prompts)
         return await self._say(query, text, query.found.plan.language, doubt)
+
+    def _worth_searching(self, query: RagQuery) -> tuple[Hit, ...]:
+        """The nearest passages, although none is near enough, for a model that can search again in other words."""
+        can_search = self._tools is not None and self._settings.answers.max_steps > 0 and query.model.offers_tools()
+        if not can_search or query.threshold is not None or query.postprocessed:
+            return ()
+        files = query.found.files
+        return () if files is not None and files.missing else query.found.hits[: self._settings.answers.max_chunks]
 
     async def reply(self, query: RagQuery, text: str, *, language: str) -> CitedResponse:
         """A reply to a message that asks for nothing: no retrieval, no model."""

@@ -93,7 +93,7 @@ def _claim(claim: Mapping[str, Any], shown: Sequence[Hit], language: str) -> Jud
     return JudgedClaim(
         sentence=claim["sentence"],
         evidence=next((words for _, copied in marks for words in copied), cited[0].text),
-        passage="\n\n".join(f"{chunk.document.title}\n{chunk.text}" for chunk in dict.fromkeys(cited)),
+        passage="\n\n".join(f"{chunk.document.title}\n{chunk.text}" for chunk in cited),
         language=language,
         marks=marks,
     )
