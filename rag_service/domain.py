@@ -15,6 +15,7 @@ from uuid import UUID
 
 import msgspec
 
+ENCODING_GUESSED = "encoding_guessed"  # key of a document's metadata: the encoding, if another may be the right one
 READER_WARNINGS = "reader_warnings"  # key of a document's metadata: what of its file is not in the text
 
 
@@ -485,5 +486,6 @@ class Answer:
     answers_question: AnswersQuestion | None = None  # as the judge says; None: none was asked, or it cannot tell
     incomplete: bool = False  # the model did not finish it: the text says so
     finish_reason: str = "stop"  # or why it did not: "length", "content_filter"
+    recorded: bool = True  # false: the store failed when its record was to be kept
     searched_for: str | None = None  # a follow-up with what it needs of the conversation; None: as asked
     related: tuple[Hit, ...] = ()  # the nearest passages where none is above the threshold; they prove nothing

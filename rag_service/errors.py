@@ -185,6 +185,8 @@ class PromptTooLongError(ModelError):
 class EmbeddingError(ModelError):
     code = "embedding_unavailable"
 
+    about_text: str | None = None  # what was wrong, where a text may be at fault; None: the server is
+
 
 class RerankError(ModelError):
     code = "rerank_unavailable"

@@ -19,7 +19,7 @@ from evals.written.answers import KINDS, STYLES, Answer, count_answers, find_pro
 from evals.written.dump import score_dump, write_dump
 from evals.written.judge import JUDGES, STUBBORN
 from evals.written.measure import WITHOUT, Bench, Reply, count, open_bench
-from evals.written.passages import read_questions, show_passages
+from evals.written.passages import find_unfound, read_questions, show_passages
 
 _PATH = click.Path(exists=True, path_type=Path)
 _NEW_PATH = click.Path(path_type=Path)
@@ -76,12 +76,13 @@ async def _print_passages(path: Path, folder: Path) -> None:
 
 async def _check(answers: Sequence[Answer], folder: Path) -> None:
     async with open_bench(WITHOUT, folder) as bench:
-        found = await _ask_all(bench, answers)
-    for reply in found:
-        for words in reply.missing:
-            click.echo(f"{reply.answer.id}: in no passage that was shown: {words}")
-        if reply.outcome == "not asked":
-            click.echo(f"{reply.answer.id}: the model is not asked")
+        for reply in await _ask_all(bench, answers):
+            missing = reply.missing
+            if reply.outcome == "not asked":
+                click.echo(f"{reply.answer.id}: the model is not asked")
+                missing = await find_unfound(bench, reply.answer)
+            for words in missing:
+                click.echo(f"{reply.answer.id}: in no passage that was shown: {words}")
     for name, counted in count_answers(answers).items():
         click.echo(f"{name}: " + ", ".join(f"{key} {times}" for key, times in counted.items()))
 

@@ -37,7 +37,9 @@ class Reply:
 
     @property
     def is_green(self) -> bool:
-        return self.body.decision == Decision.CAN_PROCEED
+        """Whether it can proceed; a near miss that the model was not asked for is not what the reply says."""
+        is_said = self.answer.right or self.outcome == "answer"
+        return is_said and self.body.decision == Decision.CAN_PROCEED
 
     @property
     def outcome(self) -> str:

@@ -29,6 +29,7 @@ MODEL = "written"
 REFUSAL = "The documents do not answer this question."
 DELTA = 24  # characters of a streamed piece
 _BLOCK = re.compile(r"^(~\w+~)(?: \[C(\d+)\])?[^\n]*\n(.*?)\n\1", re.DOTALL | re.MULTILINE)
+_NUMBER = re.compile(r"\d(?:[\d.,\s]*\d)?")
 # The sentence that a prompt asks for if nothing answers, in the languages of the prompts.
 _REFUSAL_RULE = re.compile(r"(?:nothing else|nada más|rien d’autre|mais nada): (.+)")
 
@@ -163,9 +164,17 @@ def _write_marks(evidence: Sequence[Evidence], shown: Sequence[Shown]) -> Iterat
 
 
 def _line_with(value: str, text: str) -> str:
-    """The line of a result that holds a value as a whole number or whole words; "": none does."""
-    whole = re.compile(rf"(?<![\w.,]){re.escape(value)}(?![\w]|[.,]\d)", re.IGNORECASE)
-    return next((line.strip() for line in text.splitlines() if whole.search(line)), "")
+    """The line of a result that holds a value, however its digits are grouped; "": none does."""
+    digits = _digits(value)
+    for line in text.splitlines():
+        numbers = map(_digits, _NUMBER.findall(line))
+        if digits in numbers if digits else fold(value) in fold(line):
+            return line.strip()
+    return ""
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdigit, text))
 
 
 def _evidence_of(answer: Answer) -> list[Evidence]:

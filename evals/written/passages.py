@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from evals.written.answers import Answer, Evidence, Sentence, Step
+from evals.written.answers import Answer, Evidence, Sentence, Step, fold
 from evals.written.measure import Bench
 from evals.written.model import Shown
 from rag_service.api.http.schemas import PassageBody
@@ -43,6 +43,18 @@ async def show_passages(bench: Bench, questions: Sequence[Answer]) -> AsyncItera
             parts.append(f"The model is not asked: {reply.body.answer}\nA search finds:")
             parts += [_write_found(passage) for passage in await bench.search(question)]
         yield "\n\n".join(parts)
+
+
+async def find_unfound(bench: Bench, answer: Answer) -> list[str]:
+    """Return the evidence that a search for the question does not find either, where the model was not asked.
+
+    What its own steps would have found is not known.
+    """
+    if answer.steps:
+        return []
+    texts = [fold(passage.text) for passage in await bench.search(answer)]
+    words = [piece.words for sentence in answer.sentences for piece in sentence.evidence]
+    return [one for one in words if not any(fold(one) in text for text in texts)]
 
 
 def _write_found(passage: PassageBody) -> str:

@@ -192,9 +192,7 @@ class Advisor:
         case: Mapping[str, object] | None = None,
     ) -> Render:
         template, question = self.prompts.template(prompt, article.language), inquiry.text
-        return lambda hits: render_messages(
-            template, hits, question=question, boundary=boundary, language=article.language, case=case
-        )
+        return lambda hits: render_messages(template, hits, question=question, boundary=boundary, case=case)
 
     def _reasons(self, doubts: Sequence[Doubt], language: str) -> tuple[Reason, ...]:
         return make_reasons(doubts, self.prompts.messages, language)

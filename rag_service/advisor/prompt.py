@@ -15,7 +15,6 @@ from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.templates import PromptTemplate, render_context
 from rag_service.domain import Hit, Purpose
 from rag_service.errors import ModelOutputError
-from rag_service.language.languages import load_language
 from rag_service.models.llm.model import ChatModel
 
 log = structlog.get_logger(__name__)
@@ -33,7 +32,6 @@ def render_messages(
     *,
     question: str,
     boundary: str,
-    language: str,
     case: Mapping[str, object] | None,
 ) -> tuple[str, str]:
     """(system, user) messages with these passages, [C1] first, and the collected data of the case."""
@@ -42,7 +40,6 @@ def render_messages(
             "boundary": boundary,
             "case": neutralise(json.dumps(case, ensure_ascii=False, default=str)),
             "context": render_context(hits, boundary),
-            "language": load_language(language).name,
             "question": question,
         }
     )

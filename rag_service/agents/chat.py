@@ -20,7 +20,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.confidence import NO_CONFIDENCE
-from rag_service.answering.conversation import history_for
+from rag_service.answering.conversation import history_for, languages_of_turns
 from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
@@ -28,8 +28,8 @@ from rag_service.answering.prompt.reasons import Doubt, decide, make_reasons
 from rag_service.answering.prompt.templates import Prompts, new_boundary
 from rag_service.domain import Answer, Filters, Identity, TokenCount, Turn
 from rag_service.errors import EmbeddingError, StoreError
-from rag_service.language.detection import guess_language, reply_to_small_talk
-from rag_service.language.languages import FALLBACK_LANGUAGE, texts_in
+from rag_service.language.detection import choose_language, reply_to_small_talk
+from rag_service.language.languages import texts_in
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.model import ChatDelta, ChatModel, counted
 from rag_service.retrieval.query import RagQuery, Task
@@ -126,6 +126,7 @@ class AgentChat:
             prompt="chat",
             instructions="\n\n".join(filter(None, (query.agent.spec.system_prompt, query.instructions))),
             turns=query.turns if corpora else (),
+            languages=languages_of_turns(query.turns),
             history=history_for(chat, query.turns),
             personal_corpora=frozenset(scope.personal_ids),
             agent_id=query.agent.id,
@@ -190,7 +191,7 @@ class AgentChat:
         """An answer without documents; its first sentence says so."""
         chat: ChatModel = request.model
         started = time.perf_counter()
-        language = guess_language(question) or FALLBACK_LANGUAGE
+        language = choose_language(question, request.languages)
         quotes_only = chat.only_quotes  # it has nothing to quote from
         texts = texts_in(language)
         notice = texts.no_context if outcome.context is ContextUse.NO_CONTEXT else texts.store_unavailable
@@ -234,7 +235,7 @@ class AgentChat:
         )
         request.retrieval = None  # the answer does not rest on it
         if self.record is not None and request.recorded:
-            await self.record(request, answer)
+            answer = replace(answer, recorded=await self.record(request, answer))
         yield AnswerComplete(answer=answer)
 
     def _complete(

@@ -14,7 +14,16 @@ from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import load_lexicon
 from rag_service.answering.proof.passage import passage_of
-from rag_service.domain import MAIL_HEADER, AnswersQuestion, Chunk, Citation, CitationStatus, Hit, ProofMethod
+from rag_service.domain import (
+    ENCODING_GUESSED,
+    MAIL_HEADER,
+    AnswersQuestion,
+    Chunk,
+    Citation,
+    CitationStatus,
+    Hit,
+    ProofMethod,
+)
 from rag_service.language.designations import ordinals_in, read_asked_designations, read_designations
 from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
@@ -72,6 +81,7 @@ def doubt_answer(
         Doubt.JUDGED_OTHER: judged is AnswersQuestion.OTHER,
         Doubt.PART_OPEN: query.half and judged is None,
         Doubt.STEP_OPEN: is_open and judged is None,
+        Doubt.ENCODING_GUESSED: any(ENCODING_GUESSED in passage.extra for passage in passages),
         Doubt.ABOUT_ANOTHER: is_quoted and is_about_another(asked, citations, passages, language),
     }
 

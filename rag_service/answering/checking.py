@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from operator import attrgetter
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.answering.guards.injection import without_injections
@@ -38,6 +38,7 @@ from rag_service.errors import NotFoundError
 from rag_service.language.detection import detect_language
 from rag_service.language.words import words
 from rag_service.models.judge.judges import WatchedJudge
+from rag_service.recent import keep_for
 from rag_service.store.database import Database
 from rag_service.store.search.passages import read_passages
 
@@ -179,16 +180,19 @@ def _check_sentences(text: str, passages: Sequence[Hit], language: str | None) -
     stream = CitationStream(passages, language=language, clean=without_injections)
     vocabularies = [frozenset(words(hit.chunk.text)) for hit in passages]
     claims = unmarked = 0
+    check = uuid4()  # what is made of the passages is kept until its end
     for start in range(0, len(text) + 1, _PIECE):
         piece = text[start : start + _PIECE]
-        if start + _PIECE <= len(text):
-            stream.feed(piece)
-            known = stream.so_far()
-        else:
-            known = stream.finish(piece)
+        with keep_for(check):
+            if start + _PIECE <= len(text):
+                stream.feed(piece)
+                known = stream.so_far()
+            else:
+                known = stream.finish(piece)
         yield from _group(known.claims[claims:], known.citations)
         for begin, end in known.unmarked[unmarked:]:
-            best = _find_source(text[begin:end], passages, vocabularies, language)
+            with keep_for(check):
+                best = _find_source(text[begin:end], passages, vocabularies, language)
             cited = []
             if best is not None:
                 cited.append((text[begin:end].strip(), [replace(best, sentence_start=begin, sentence_end=end)]))

@@ -15,8 +15,8 @@ from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.templates import Prompts, new_boundary
 from rag_service.domain import Hit, Purpose, Turn
 from rag_service.errors import ModelError
-from rag_service.language.detection import guess_language
-from rag_service.language.languages import FALLBACK_LANGUAGE, Questions, languages_of
+from rag_service.language.detection import choose_language, guess_language
+from rag_service.language.languages import Questions, languages_of
 from rag_service.language.words import count_tokens, terms, words
 from rag_service.models.llm.model import ChatModel, collect
 from rag_service.retrieval.query import FollowUp
@@ -55,6 +55,12 @@ def cut_history(turns: Sequence[Turn], *, max_tokens: int) -> tuple[Turn, ...]:
             break
         kept.append(turn)
     return tuple(reversed(kept))
+
+
+def languages_of_turns(turns: Sequence[Turn]) -> tuple[str, ...]:
+    """The languages of the user's last turns, newest first."""
+    found = (guess_language(turn.content) for turn in reversed(turns[-HISTORY_TURNS:]) if turn.role == "user")
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def render_history(turns: Sequence[Turn]) -> str:
@@ -108,7 +114,7 @@ async def _stays_with_subject(question: str, before: str, find: FindPassages) ->
 
 
 def _content(question: str) -> set[str]:
-    return set(terms(question, guess_language(question) or FALLBACK_LANGUAGE))
+    return set(terms(question, choose_language(question)))
 
 
 def _rate(hits: Sequence[Hit]) -> dict[str, float]:
@@ -136,7 +142,7 @@ async def make_standalone(
     if chat.only_quotes:
         return await lean_on_history(question, history, find)
     values = {"boundary": new_boundary(), "context": history_for(chat, history), "question": neutralise(question)}
-    language = guess_language(question) or FALLBACK_LANGUAGE
+    language = choose_language(question, languages_of_turns(history))
     system, user = prompts.template("rewrite", language).render(values)
     messages = [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]
     try:

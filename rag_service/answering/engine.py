@@ -17,6 +17,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
@@ -29,7 +30,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from rag_service.answering.conversation import lean_on_history
+from rag_service.answering.conversation import languages_of_turns, lean_on_history
 from rag_service.answering.events import AnswerComplete, AnswerEvent
 from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
@@ -43,6 +44,7 @@ from rag_service.models.llm.model import ChatModel, counted
 from rag_service.models.reranking.reranker import Reranker
 from rag_service.models.servers.resilience import in_own_thread
 from rag_service.observability.tracing import span
+from rag_service.recent import keep_for
 from rag_service.retrieval.hops import next_search
 from rag_service.retrieval.parts import split_question
 from rag_service.retrieval.postprocessors import ChoosePassages, Rerank
@@ -57,7 +59,7 @@ log = structlog.get_logger(__name__)
 PLUGIN_SECONDS = 30.0  # time limit of a postprocessor that is not ours
 _EVENTS_AHEAD = 64  # size of the queue between answering and reading
 
-Recorder = Callable[[RagQuery, Answer], Awaitable[None]]
+Recorder = Callable[[RagQuery, Answer], Awaitable[bool]]  # whether it is stored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         out_of_scope: float,
         postprocessors: Postprocessors,
         record: Recorder | None,
+        keeps: bool = True,
     ):
         """
         Args:
@@ -94,6 +97,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             out_of_scope: relevance that the last passage must reach by default, 0..1.
             postprocessors: run after the built-in ones.
             record: stores each finished answer; None stores none.
+            keeps: whether what was made for a question is kept for the next ones of the same user.
         """
         super().__init__(
             retriever,
@@ -108,6 +112,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         self._synthesizer = synthesizer
         self._added = postprocessors
         self._record = record
+        self._keeps = keeps
 
     def offer_tools(self, tools: Tools) -> None:
         """Let models that can call tools use these while they answer."""
@@ -125,10 +130,11 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         """Like LlamaIndex's; a plain query uses the retriever's identity."""
         with span("search"):
             query = self._passages.as_query(query_bundle)
-            if query.given is not None:
-                return await self._take_given(query, query.given)
-            nodes = await super().aretrieve(query)
-            return await self._retrieve_more(query, nodes)
+            with self._keep_for(query):
+                if query.given is not None:
+                    return await self._take_given(query, query.given)
+                nodes = await super().aretrieve(query)
+                return await self._retrieve_more(query, nodes)
 
     async def _take_given(self, query: RagQuery, given: Sequence[Hit]) -> list[NodeWithScore]:
         """The passages that the caller chose, with the scores of the search for those that it finds."""
@@ -148,7 +154,8 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             if not split.lead:
                 before = [Turn(role="user", content=part.text) for part in parts]
                 question, follow_up = await lean_on_history(text, before, partial(self._find, query))
-            asked = replace(query, query_str=question, follow_up=follow_up, turns=())
+            languages = (query.found.plan.language, *query.languages)
+            asked = replace(query, query_str=question, follow_up=follow_up, turns=(), languages=languages)
             nodes_of_part = await super().aretrieve(asked)
             parts.append(Part(text=text, query=asked, nodes=nodes_of_part, is_clause=split.are_clauses))
             query.passages = asked.passages | query.passages
@@ -217,6 +224,13 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         query = self._passages.as_query(query_bundle)
+        with self._keep_for(query):
+            return await self._answer(query)
+
+    def _keep_for(self, query: RagQuery) -> AbstractContextManager[None]:
+        return keep_for(query.identity.user_id, lasting=self._keeps)
+
+    async def _answer(self, query: RagQuery) -> RESPONSE_TYPE:
         started = time.perf_counter()
         answer_id = query.answer_id
         log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
@@ -227,6 +241,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             elif (reply := reply_to_small_talk(query.question)) is not None:
                 response = await self._synthesizer.reply(query, reply.text, language=reply.language)
             else:
+                query.languages = tuple(dict.fromkeys([*languages_of_turns(query.turns), *query.languages]))
                 if query.turns:
                     await self._synthesizer.condense(query, partial(self._find, query))
                 if query.model.only_quotes and query.follow_up is not None and query.follow_up.inferred:
@@ -240,7 +255,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             response.answer, id=answer_id, latency_ms=latency, retrieval_ms=retrieval, calls=tuple(query.calls)
         )
         if self._record is not None and query.recorded:
-            await self._record(query, answer)
+            answer = replace(answer, recorded=await self._record(query, answer))
         log.info(
             "answer_finished",
             answer_id=str(answer_id),
@@ -301,6 +316,7 @@ def build_engine(
         out_of_scope=settings.retrieval.out_of_scope_threshold,
         postprocessors=postprocessors,
         record=record,
+        keeps=settings.embedding.query_cache_size > 0,
     )
 
 

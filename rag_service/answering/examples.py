@@ -14,7 +14,7 @@ from uuid import UUID
 
 from rag_service.answering.guards.injection import find_injections
 from rag_service.domain import Answer, read_spans
-from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
+from rag_service.language.languages import load_language
 from rag_service.language.words import fold, words
 
 if TYPE_CHECKING:  # loads the database's packages
@@ -107,7 +107,7 @@ def _from_headings(
     """Questions about sections."""
     if file_name is None or not _is_safe(file_name):
         return []
-    labels = load_language(language if language in language_codes() and language else FALLBACK_LANGUAGE).files.labels
+    labels = load_language(language).files.labels
     found = dict.fromkeys(path[-1] for path in headings if len(path) > 1 and fold(path[-1]) != fold(title))
     sections = [
         heading

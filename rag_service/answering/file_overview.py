@@ -12,7 +12,7 @@ import msgspec
 
 from rag_service.answering.guards.injection import find_injections, neutralise_metadata, without_injections
 from rag_service.domain import Hit, Location, Span
-from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language, quote_text
+from rag_service.language.languages import load_language, quote_text
 from rag_service.language.sentences import HEADING, split_sentences
 from rag_service.language.words import fold, words
 from rag_service.retrieval.named_files import Heading, NamedFiles, Outline, Place
@@ -57,8 +57,8 @@ class _Writer:
     """Writes sentences with quotes."""
 
     def __init__(self, language: str):
-        self._language = language if language in language_codes() else FALLBACK_LANGUAGE
-        self._labels = load_language(self._language).files.labels
+        self._language = language
+        self._labels = load_language(language).files.labels
         self._colon = self._labels["colon"]  # with the space that French writes before it
         self.sentences: list[Sentence] = []
         self.quotes: dict[CitedCells, str] = {}

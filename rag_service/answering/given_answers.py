@@ -14,7 +14,7 @@ from llama_index.core.schema import NodeWithScore
 
 from rag_service.answering.events import AnswerEvent, SourcesFound
 from rag_service.domain import Answer
-from rag_service.models.recent import Recent
+from rag_service.recent import Recent
 from rag_service.retrieval.query import RagQuery
 
 _KEPT = 128  # some 100 kB each, with the passages found

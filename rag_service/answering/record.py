@@ -115,14 +115,16 @@ class AnswerRecorder:
             self._indices[index.name] = {"name": index.name, "query": index.query_hash, "ingest": ingest}
         return self._indices[index.name]
 
-    async def record(self, query: RagQuery, answer: Answer) -> None:
-        """Store the record. If the database fails now, the answer is still returned."""
+    async def record(self, query: RagQuery, answer: Answer) -> bool:
+        """Store the record, and return whether it is. If the database fails now, the answer is still returned."""
         record = self.make_record(query, answer)
         try:
             async with self._database.transaction(query.identity) as connection:
                 await store_answer(connection, query.identity, answer_id=answer.id, record=record)
         except StoreError as error:
             log.error("answer_not_recorded", answer_id=str(answer.id), exc_info=error)
+            return False
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,8 +64,7 @@ from rag_service.domain import (
     TokenCount,
 )
 from rag_service.errors import ModelError
-from rag_service.language.detection import guess_language
-from rag_service.language.languages import FALLBACK_LANGUAGE
+from rag_service.language.detection import choose_language
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.llm.model import ChatDelta, ChatModel, collect
@@ -199,7 +198,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     async def do_task(self, query: RagQuery, task: Task) -> CitedResponse:
         """What a program wants of the model alone; what the task says where there is none, or it fails."""
-        language = guess_language(query.question) or FALLBACK_LANGUAGE
+        language = choose_language(query.question, query.languages)
         if query.model.only_quotes:
             return await self.reply(query, task.otherwise, language=language)
         messages = [ChatMessage(role=MessageRole.USER, content=task.prompt)]

@@ -115,7 +115,8 @@ class Writing:
                     await self._emit(event)
         counted, model = last.prompt_tokens, self._query.model
         if counted is not None and not (tools or self.steps.steps or self._query.model_error):
-            model.rates.learn(self._query.found.plan.language, ours=self._prompted.tokens, theirs=counted)
+            text = "".join(message.content or "" for message in self._prompted.messages)
+            model.rates.learn(self._query.found.plan.language, text, ours=self._prompted.tokens, theirs=counted)
         return last
 
     def _shorten_for(self, error: PromptTooLongError) -> Prompted:
@@ -125,7 +126,7 @@ class Writing:
         # Without a count, half of it is tried.
         theirs = error.tokens or 2 * (model.context_window - model.max_tokens)
         model.learn_window(error.window)
-        model.rates.learn(query.found.plan.language, ours=ours, theirs=theirs)
+        model.rates.refuse(ours=ours, theirs=theirs)
         try:
             shorter = self._shorten(self._prompted)
         except ContextOverflowError:

@@ -20,6 +20,7 @@ from rag_service.observability.logs import correlation
 from rag_service.observability.metrics import Metrics
 from rag_service.observability.tracing import request_span
 from rag_service.settings import Settings
+from rag_service.store.patience import one_patience
 
 log = structlog.get_logger(__name__)
 
@@ -85,7 +86,8 @@ class RequestContext:
                     _add_origin(message, origin)
             await send(message)
 
-        with correlation(correlation_id), request_span(scope["method"], headers, correlation_id) as describe:
+        span = request_span(scope["method"], headers, correlation_id)
+        with correlation(correlation_id), one_patience(), span as describe:
             try:
                 _check_length(headers)
                 self._check_origin(scope["method"], headers, allowed=bool(origin))

@@ -11,6 +11,7 @@ from litestar.enums import MediaType
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, present_events, wire_events, wired
+from rag_service.api.http.languages import read_languages
 from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.queries import read_query, read_turns
@@ -84,7 +85,7 @@ async def _reply(
     body: AnswerRequest, request: AnyRequest, services: Services, identity: Identity, *, stream: bool
 ) -> Response[Any]:
     query = read_query(body, services.settings, identity)
-    query.turns = read_turns(body)
+    query.turns, query.languages = read_turns(body), read_languages(request)
     if body.keep or body.conversation_id is not None:
         events = await _answer_and_keep(query, body, request, services, identity)
     else:

@@ -258,6 +258,7 @@ def check(live: bool) -> None:
     """
     from rag_service.answering.prompt.templates import load_prompts
     from rag_service.cli.class_paths import find_wrong_classes
+    from rag_service.cli.start_checks import find_wrong_files
     from rag_service.indices import list_indices, load_index
 
     settings = read_quiet_settings()
@@ -281,6 +282,9 @@ def check(live: bool) -> None:
     for wrong in find_wrong_classes(settings, definitions):
         failed += 1
         click.echo(f"class: {wrong.message}", err=True)
+    for refused in find_wrong_files(settings):
+        failed += 1
+        click.echo(f"start: {refused.message}", err=True)
     click.echo(f"sandbox: {_missing_limits()}")
     if live:
         from rag_service.cli.checks import check_live

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.servers.clients import bearer
+from rag_service.models.servers.clients import bearer, direct_hosts, proxy_variable
 from rag_service.settings import Settings
 
 
@@ -64,19 +64,22 @@ def _is_this_machine(host: str, own: str) -> bool:
 async def _fetch(url: str, setting: str, settings: Settings, *, body: Any = None) -> dict[str, Any]:
     """JSON from a model server; ConfigurationError names the setting."""
     headers = bearer(settings) if setting == "RAG_OPENAI_URL" else {}
+    variable = proxy_variable(settings, url)
+    proxy = "" if variable is None else f" through the proxy that {variable} names (NO_PROXY excepts hosts from it)"
     try:
-        async with httpx.AsyncClient(timeout=settings.servers.connect_timeout, headers=headers) as client:
+        timeout, mounts = settings.servers.connect_timeout, direct_hosts(settings)
+        async with httpx.AsyncClient(timeout=timeout, headers=headers, mounts=mounts) as client:
             reply = await (client.get(url) if body is None else client.post(url, json=body))
             found = reply.raise_for_status().json()
     except httpx.HTTPStatusError as error:
         raise ConfigurationError(
-            f"{setting}: {url} returned status {error.response.status_code}; is this the right server and path"
+            f"{setting}: {url} returned status {error.response.status_code}{proxy}; is this the right server and path"
             f"{', and RAG_OPENAI_API_KEY its key' if setting == 'RAG_OPENAI_URL' else ''}?",
             field=setting,
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ConfigurationError(
-            f"{setting}: no server responds at {url}; start the server or correct the URL.", field=setting
+            f"{setting}: no server responds at {url}{proxy}; start the server or correct the URL.", field=setting
         ) from error
     except ValueError as error:
         raise ConfigurationError(f"{setting}: {url} did not return JSON; correct the URL.", field=setting) from error

@@ -191,7 +191,13 @@ def read_settings(**overrides: object) -> Settings:
 
 def read_quiet_settings() -> Settings:
     """For commands that print results: log warnings only, as plain lines."""
-    return read_settings(log_level="WARNING", log_format="console")
+    from rag_service.observability.logs import configure_logging
+
+    with failures():
+        # The environment's own log level is read, too: a wrong one would stop `serve`.
+        settings = load_settings().replace({"log_level": "WARNING", "log_format": "console"})
+    configure_logging(settings)
+    return settings
 
 
 async def owner_and_service(settings: Settings) -> tuple[str, str]:

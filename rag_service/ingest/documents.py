@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+import structlog
 from llama_index.core.schema import BaseNode, Document, TransformComponent
 
 from rag_service.domain import READER_WARNINGS, EncodedTable, read_spans
@@ -20,11 +21,16 @@ from rag_service.language.words import fold
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.file_reader import LANGUAGE, LONG_TABLES, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
 from rag_service.store.database import Connection
-from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID
+from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID, WITHOUT_VECTOR
 from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
 from rag_service.tables.encoding import encode_table, read_description
 from rag_service.tables.reading.extract import extract_tables
 from rag_service.tables.storage import write_tables
+
+log = structlog.get_logger(__name__)
+
+# Of a warning about passages without a vector: passages that it names, characters of each, and of the model's message.
+_SHOWN_PASSAGES, _SHOWN_CHARACTERS, _SHOWN_MESSAGE = 3, 80, 200
 
 
 class Outcome(StrEnum):
@@ -94,6 +100,28 @@ def describe_document(admitted: Admitted, read: Document, index: IndexDefinition
         expires_at=source.expires_at,
         tables=_tables(read),
     )
+
+
+def report_missing_vectors(document: NewDocument, nodes: Sequence[BaseNode]) -> NewDocument:
+    """Return the document with a warning that names the passages that the model could not embed, and its message."""
+    causes = [node.metadata.pop(WITHOUT_VECTOR) for node in nodes if WITHOUT_VECTOR in node.metadata]
+    if not causes:
+        return document
+    texts = [" ".join(node.get_content().split()) for node in nodes if node.embedding == []]
+    shown = ", ".join(f"“{_cut(text, _SHOWN_CHARACTERS)}”" for text in texts[:_SHOWN_PASSAGES])
+    more = f" and {len(texts) - _SHOWN_PASSAGES} more" if len(texts) > _SHOWN_PASSAGES else ""
+    what = "1 passage has" if len(texts) == 1 else f"{len(texts)} passages have"
+    warning = (
+        f"{what} no vector and can only be found by words, because the embedding model failed on the text"
+        f" ({_cut(causes[0], _SHOWN_MESSAGE)}): {shown}{more}. `rag-service reingest` tries again."
+    )
+    log.warning("passages_without_vector", document_id=str(document.id), passages=len(texts), cause=causes[0])
+    warnings = [*document.metadata.get(READER_WARNINGS, ()), warning]
+    return replace(document, metadata={**document.metadata, READER_WARNINGS: warnings})
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length].rstrip()}…"
 
 
 def _tables(read: Document) -> tuple[EncodedTable, ...]:

@@ -27,18 +27,20 @@ from rag_service.ingest.documents import (
     Outcome,
     describe_document,
     document_name,
+    report_missing_vectors,
     to_pipeline,
     write_document,
 )
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.transformations import (
-    EmbedWithProgress,
+    EmbedPassages,
     Progress,
     build_transformations,
     describe_transformation,
     reader_classes,
 )
 from rag_service.readers.file_reader import SPANS, FileReader
+from rag_service.recent import keep_for
 from rag_service.store.corpora import Corpus
 from rag_service.store.database import Connection, Database
 from rag_service.store.documents.chunks import REQUIRED_KEYS
@@ -70,6 +72,7 @@ class Ingestor:
     originals: Originals | None = None  # keeps the original bytes; None keeps only the text
     # Run for every index, after those of its definition. A `NodeParser` among them replaces our chunker.
     transformations: Sequence[TransformComponent] = ()
+    keeps: bool = True  # whether what was made of a document is kept for the next one of the same user
     _built: dict[str, Sequence[TransformComponent]] = field(default_factory=dict, init=False)  # by fingerprint
     _stores: dict[str, ChunkStore] = field(default_factory=dict, init=False)
 
@@ -171,17 +174,33 @@ class Ingestor:
         read = await self.read(admitted.source, index)
         if progress is not None:
             await progress(UploadStatus.CHUNKING, 0, None)
+        with keep_for(identity.user_id, lasting=self.keeps):
+            return await self._run(
+                admitted, read, write, corpus=corpus, index=index, identity=identity, progress=progress
+            )
+
+    async def _run(
+        self,
+        admitted: Admitted,
+        read: Document,
+        write: Write,
+        *,
+        corpus: Corpus,
+        index: IndexDefinition,
+        identity: Identity,
+        progress: Progress | None,
+    ) -> int:
         document = await asyncio.to_thread(describe_document, admitted, read, index)  # reading tables takes a while
 
         async def store(connection: Connection, nodes: Sequence[BaseNode]) -> None:
-            await write(connection, *finish_nodes(document, nodes, read))
+            await write(connection, *finish_nodes(report_missing_vectors(document, nodes), nodes, read))
 
         embedding = self.embedding
         if isinstance(embedding, CachedEmbedding):  # a retry then embeds only what is missing
             embedding = embedding.for_corpus(corpus, identity)
         transformations = self._transformations_of(index)
         pipeline = IngestionPipeline(
-            transformations=[*transformations, EmbedWithProgress(embedding, progress) if progress else embedding],
+            transformations=[*transformations, EmbedPassages(embedding, progress)],
             vector_store=self.vector_store(index, identity).bound_to(identity, writer=store),
             disable_cache=True,
         )
@@ -204,6 +223,7 @@ class Ingestor:
         """
         if not nodes:
             raise NoTextError(f"{document.file_name} contains no searchable text.")
+        document = report_missing_vectors(document, nodes)
         async with self.database.transaction(identity) as connection:
             await self._write(connection, admitted, document, nodes)
         return _done(admitted, document, len(nodes))

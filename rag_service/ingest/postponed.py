@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -18,6 +19,7 @@ from rag_service.errors import AuthenticationError, RagError, StoreError
 from rag_service.ingest.uploads import Uploads
 from rag_service.store.accounts.keys import is_key_good
 from rag_service.store.documents.documents import DocumentInput
+from rag_service.store.rows import clock_offset
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +41,7 @@ class Postponed(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class PostponedUploads:
-    """A folder of uploads, oldest first."""
+    """A folder of uploads, oldest first: the name of each file begins with the time at which it was received."""
 
     uploads: Uploads
     folder: Path  # made at the first upload; for the user of this process alone
@@ -47,17 +49,30 @@ class PostponedUploads:
     max_bytes: int  # size of all files together; 0: nothing is kept
 
     async def keep(
-        self, source: DocumentInput, *, corpus_id: UUID, identity: Identity, ttl_seconds: int | None, key: bytes = b""
+        self,
+        source: DocumentInput,
+        *,
+        corpus_id: UUID,
+        identity: Identity,
+        ttl_seconds: int | None,
+        key: bytes = b"",
+        received_ns: int | None = None,
     ) -> Postponed | None:
         """Keep an upload; None if there is no room for it or the folder cannot be written.
 
         `key`: hash of the API key, which may have been revoked before the database went: it is checked again.
+        `received_ns`: when the request came, which may have waited for the database; None: now.
         """
         postponed = Postponed(
-            id=uuid4(), source=source, corpus_id=corpus_id, identity=identity, ttl_seconds=ttl_seconds, key=key
+            id=uuid4(),
+            source=source,
+            corpus_id=corpus_id,
+            identity=identity,
+            ttl_seconds=ttl_seconds,
+            key=key,
         )
         try:
-            kept = await asyncio.to_thread(self._write, postponed)
+            kept = await asyncio.to_thread(self._write, postponed, received_ns or time.time_ns())
         except OSError as error:
             log.warning("upload_not_postponed", exc_info=error)
             return None
@@ -77,13 +92,17 @@ class PostponedUploads:
 
     async def deliver(self) -> None:
         """Accept what is kept, oldest first, until the database fails. Another process may do the same: the content
-        is accepted once."""
+        is accepted once. A version that was accepted in the meantime stays the newest if it was received later."""
+        offset: timedelta | None = None  # one for all, so that their order stays
         for file in await asyncio.to_thread(self._files):
             try:
                 postponed = msgpack.decode(await asyncio.to_thread(file.read_bytes), type=Postponed)
             except FileNotFoundError:  # another process was faster
                 continue
             try:
+                if offset is None:
+                    async with self.uploads.database.transaction(None) as connection:
+                        offset = await clock_offset(connection)
                 await self._check_key(postponed.key)
                 await self.uploads.accept(
                     postponed.source,
@@ -91,6 +110,7 @@ class PostponedUploads:
                     identity=postponed.identity,
                     ttl_seconds=postponed.ttl_seconds,
                     upload_id=postponed.id,
+                    received_at=_received_at(file) + offset,
                 )
             except StoreError:
                 return
@@ -116,19 +136,29 @@ class PostponedUploads:
                 if file.stat().st_mtime < time.time() - _UNFINISHED_SECONDS:
                     file.unlink()
 
-    def _write(self, postponed: Postponed) -> bool:
+    def _write(self, postponed: Postponed, received_ns: int) -> bool:
         if not self.max_bytes:
             return False
         data = msgpack.encode(postponed)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if sum(file.stat().st_size for file in self.folder.iterdir()) + len(data) > self.max_bytes:
             return False
-        file = self.folder / f"{time.time_ns():020}-{postponed.id}{_KEPT}"
+        file = self.folder / f"{received_ns:020}-{postponed.id}{_KEPT}"
         unfinished = file.with_suffix(_UNFINISHED)
-        unfinished.touch(mode=0o600)
-        with unfinished.open("wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        unfinished.replace(file)
+        try:
+            unfinished.touch(mode=0o600)
+            with unfinished.open("wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            unfinished.replace(file)
+        except OSError:  # a full disk
+            unfinished.unlink(missing_ok=True)
+            raise
         return True
+
+
+def _received_at(file: Path) -> datetime:
+    """When the upload in a file was received, by this machine's clock."""
+    nanoseconds = int(file.name.partition("-")[0])
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=nanoseconds // 1000)

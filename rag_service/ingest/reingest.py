@@ -1,5 +1,6 @@
-"""Re-ingestion of stale documents, ingested with other settings than the current ones, from their originals.
+"""Re-ingestion of stale documents from their originals.
 
+Stale are documents that were ingested with other settings than the current ones, or have passages without a vector.
 Everything stays searchable: each document is replaced in one transaction when its new version is ready. But vectors of
 another embedding model match nothing, so the operator is warned. Embeddings of unchanged texts come from the cache.
 """
@@ -79,7 +80,7 @@ def describe_stale(stale: StaleIndex) -> str:
     """A message for the operator."""
     return (
         f"index {stale.index_name}: {stale.documents} documents ({stale.chunks} chunks) were made with other settings"
-        " than the current ones; run `rag-service reingest` to update them"
+        " than the current ones or have passages without a vector; run `rag-service reingest` to update them"
     )
 
 

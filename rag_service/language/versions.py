@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from rag_service.language.dates import day_at, find_days
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import fold, word_forms, words
+from rag_service.recent import kept_apart
 
 _HEAD = 1_500  # characters of a document in which it says since when it holds
 _OPENING, _CLOSING = 400, 150  # likewise, by a date alone: below the title, or beside a signature
@@ -47,7 +48,7 @@ class Edition:
         return len(few) > (len(few) != len(many)) and all(any(word & one for one in many) for word in few)
 
 
-@lru_cache(maxsize=4_000)  # each search finds twenty documents, and often the same
+@kept_apart(4_000)  # each search finds twenty documents, and often the same
 def read_edition(file_name: str | None, title: str) -> Edition:
     """What a file name tells, and the title where the name has no year or no number."""
     name = fold(title if file_name is None else file_name.rpartition(".")[0] or file_name).replace("_", " ")

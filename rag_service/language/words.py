@@ -19,6 +19,7 @@ import Stemmer
 
 from rag_service.language.languages import Rules, language_codes, load_language
 from rag_service.language.superscripts import keep_numbers_apart, without_marks
+from rag_service.recent import kept_apart
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
 _MAX_TERM_LENGTH = 64  # longer runs are encodings or garbage; the head is enough to match on
@@ -183,6 +184,6 @@ def count_tokens(text: str) -> int:
     return sum(map(_count_line, _LINE_START.split(text)))
 
 
-@lru_cache(maxsize=4096)
+@kept_apart(4096)
 def _count_line(line: str) -> int:
     return len(_encode()(line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextvars
 import itertools
 import os
 import queue
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeVar
 
 
@@ -77,10 +79,11 @@ class ModelThreads:
         self._starting = threading.Lock()
 
     def submit(self, job: Callable[[], T], *, urgent: bool = False) -> Future[T]:
-        """Queue a job. Cancelling the future takes it out unless it has begun."""
+        """Queue a job, which runs in the caller's context. Cancelling the future takes it out unless it has begun."""
         future: Future[T] = Future()
         with self._starting:
-            self._jobs.put((_URGENT if urgent else _NORMAL, next(self._order), future, job))
+            in_context = partial(contextvars.copy_context().run, job)
+            self._jobs.put((_URGENT if urgent else _NORMAL, next(self._order), future, in_context))
             if not self._threads:
                 # Daemons, so that a process that ends does not wait for a folder to be embedded.
                 self._threads = [

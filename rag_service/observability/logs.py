@@ -31,7 +31,8 @@ _CORRELATION_ID = "correlation_id"
 _HIDDEN = "[hidden]"
 _SECRET_NAME = re.compile(r"(?i)passw|secret|authorization|cookie|credential|api_?key|token$")
 _SECRET_IN_TEXT = (
-    (re.compile(r"\b(\w++://[^\s:/@]*):[^\s@/]+@"), rf"\1:{_HIDDEN}@"),  # the password in a URL
+    # The password in a URL. It, and the user's name, may hold an @ itself: the last one ends it.
+    (re.compile(r"\b(\w++://[^\s:/]{0,200}):[^\s\"'<>]{1,500}@"), rf"\1:{_HIDDEN}@"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}"), rf"\1 {_HIDDEN}"),
     (re.compile(r"(?i)\b(password|api[_-]?key|secret)=[^\s&;,]+"), rf"\1={_HIDDEN}"),
 )

@@ -49,6 +49,7 @@ _HEADER = re.compile(  # a mailbox from which a message was taken leaves its sep
 )
 _HEADERS = re.compile(rb"^(from|to|date|subject|message-id|mime-version|received):", re.IGNORECASE | re.MULTILINE)
 _MAILBOX = re.compile(rb"\s*From [^\r\n]{1,1000}\r?\n[!-9;-~]{1,60}:")  # a separator, then a header
+_HEAD = 200_000  # characters in which an exported page has its first table
 _MIN_HEADERS = 3  # different ones, for a message without the extension of one
 _OTHER_PACKAGES = (  # a part of [Content_Types].xml → what the file is
     (b"sheet.binary.macroEnabled.main", "a binary Excel workbook (.xlsb)", "Save it as .xlsx and upload that."),
@@ -81,6 +82,7 @@ class Format(StrEnum):
     MSG = "msg"
     MBOX = "mbox"
     JSON = "json"
+    NOTEBOOK = "notebook"
     YAML = "yaml"
     CALENDAR = "calendar"
     SUBTITLES = "subtitles"
@@ -159,6 +161,8 @@ def _text_format(text: str, suffix: str, name: str) -> Format:
     if text.startswith("%!PS"):
         raise UnsupportedMediaError(f'"{name}" is a PostScript file. Convert it to PDF and upload that.')
     promised = _NEVER_TEXT.get(suffix)
+    if promised and (exported := _exported_as(text, suffix)):
+        return exported
     if promised:
         found = "a web page; the download probably failed" if _WEB_PAGE.match(text) else "plain text"
         raise UnsupportedMediaError(
@@ -179,10 +183,21 @@ def _text_format(text: str, suffix: str, name: str) -> Format:
         return Format.CALENDAR
     if suffix in _YAML:
         return Format.YAML
+    if suffix == ".ipynb":
+        return Format.NOTEBOOK
     begins_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     if begins_like_json and suffix not in _TEXT and (suffix in _JSON or read_json(text) is not None):
         return Format.JSON
     return Format.PLAIN
+
+
+def _exported_as(text: str, suffix: str) -> Format | None:
+    """The format of a text that programs write for Excel or Word and name like a file of theirs."""
+    if suffix == ".xls" and "\t" in text.partition("\n")[0]:
+        return Format.CSV
+    is_page = _WEB_PAGE.match(text) or (suffix == ".xls" and text.lstrip()[:6].lower() == "<table")
+    of_office = re.search(r"urn:schemas-microsoft-com:office|<table\b", text[:_HEAD], re.IGNORECASE)
+    return Format.HTML if suffix in (".xls", ".doc") and is_page and of_office else None
 
 
 def _package(data: bytes, name: str) -> Format:

@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_service.domain import ParsedDocument
+from rag_service.domain import ENCODING_GUESSED, ParsedDocument
 from rag_service.errors import DocumentError, RagError
 from rag_service.readers.common.embedded_files import Parts
+from rag_service.readers.common.encoded_data import leave_out_data
+from rag_service.readers.common.encoding import declares_encoding, guessed_encoding
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.detect import Format, detect
 from rag_service.readers.ocr.recognition import NeedsOcrError
@@ -33,6 +35,7 @@ _PARSERS = {
     Format.JSON: ("rag_service.readers.text.json_file", "parse_json"),
     Format.YAML: ("rag_service.readers.text.yaml_file", "parse_yaml"),
     Format.CALENDAR: ("rag_service.readers.text.calendar_file", "parse_calendar"),
+    Format.NOTEBOOK: ("rag_service.readers.notebook", "parse_notebook"),
     Format.SUBTITLES: ("rag_service.readers.text.subtitles", "parse_subtitles"),
     Format.HTML: ("rag_service.readers.web.html", "parse_html"),
     Format.XML: ("rag_service.readers.web.xml_file", "parse_xml_file"),
@@ -44,6 +47,7 @@ _PARSERS = {
     Format.ZIP: ("rag_service.readers.zip_archive", "parse_zip"),
 }
 _PACKAGES = frozenset({Format.DOCX, Format.XLSX, Format.PPTX})
+_OWN_DATA = frozenset({Format.HTML, Format.NOTEBOOK})  # their parsers know what of a file is data
 # Their parsers read files or pictures within the file.
 _WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.MBOX, Format.ZIP, Format.DOCX, Format.XLSX, Format.PPTX})
 
@@ -86,8 +90,10 @@ def _parse_own(data: bytes, name: str, parts: Parts) -> ParsedDocument:
         format, text = detect(data, name=name)
         module, function = _PARSERS[format]
         parser: Callable[..., ParsedDocument] = getattr(importlib.import_module(module), function)
+        if text is not None:
+            return _parse_text(parser, text, data, format=format, name=name)
         if format not in _WITH_PARTS:
-            return parser(data if text is None else text, name=name)
+            return parser(data, name=name)
         if format not in _PACKAGES:
             return parser(data, name=name, parts=parts)
         from rag_service.readers.office.package import MACROS, usual_package
@@ -95,6 +101,21 @@ def _parse_own(data: bytes, name: str, parts: Parts) -> ParsedDocument:
         package, has_macros = usual_package(data, name)
         document = parser(package, name=name, parts=parts)
         return replace(document, warnings=(*document.warnings, MACROS)) if has_macros else document
+
+
+def _parse_text(
+    parser: Callable[..., ParsedDocument], text: str, data: bytes, *, format: Format, name: str
+) -> ParsedDocument:
+    """Parse a decoded text without the data in letters that it holds; a doubtful encoding is reported."""
+    warnings: list[str] = []
+    if format not in _OWN_DATA:
+        text, warnings = leave_out_data(text)
+    document = parser(text, name=name)
+    guessed = None if declares_encoding(data) else guessed_encoding(data)
+    if guessed is not None:
+        warnings.append(f"The encoding was guessed ({guessed}): letters with accents and signs may be wrong.")
+        document = replace(document, metadata={**document.metadata, ENCODING_GUESSED: guessed})
+    return replace(document, warnings=(*warnings, *document.warnings))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rag_service.domain import Scores
 from rag_service.indices import RelevanceFit
-from rag_service.models.embedding.relevance import BY_WORDS, NO_VECTOR, UNSCALED, relevance
+from rag_service.models.embedding.relevance import BY_WORDS, UNSCALED, relevance
 from rag_service.store.relevance_fits import CosineScale
 
 # Log odds that the question is answered, beside cosine and coverage, where it names something that no passage holds:
@@ -30,7 +30,7 @@ class Candidates:
     """The scores of the same chunks in both searches: parallel arrays, each chunk once."""
 
     ids: npt.NDArray[np.int64]
-    cosines: npt.NDArray[np.float64] | None  # None: no vector search
+    cosines: npt.NDArray[np.float64] | None  # NaN: a chunk without a vector; None: no vector search
     bm25: npt.NDArray[np.float64]  # 0: no word of the question
     coverage: npt.NDArray[np.float64]  # share of the question that the chunk contains, 0..1
 
@@ -51,23 +51,23 @@ def fuse(
         found: every chunk of either search.
         alpha: weight of the vector search, 0..1.
         ceiling: maximum BM25 that the question's words could give; 0 without a keyword search.
-        calibration: logistic from cosine and coverage to relevance; None: a rough default. Without a vector search,
-            `BY_WORDS` takes its place.
+        calibration: logistic from cosine and coverage to relevance; None: a rough default. Without a vector, `BY_WORDS`
+            takes its place.
         scale: of the cosines.
         limit: number of chunks returned; None: all.
         absent: whether the question names something that no chunk in scope contains.
     """
-    cosines = found.cosines
     best_bm25 = float(np.max(found.bm25, initial=0.0))
-    if cosines is None:
-        alpha, calibration, cosines = 0.0, BY_WORDS, np.zeros(len(found.ids))
+    blind = np.full(len(found.ids), fill_value=True) if found.cosines is None else np.isnan(found.cosines)
+    cosines = np.where(blind, 0.0, np.zeros(len(found.ids)) if found.cosines is None else found.cosines)
+    if found.cosines is None:
+        alpha = 0.0
     elif best_bm25 <= 0:
         alpha = 1.0
     largest = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
-    lexical_share = (1 - alpha) / largest if largest else 0.0
-    similarities = scale.similarity(cosines)
-    blind = similarities < NO_VECTOR
-    fused = alpha * np.where(blind, 0.0, similarities) + lexical_share * found.bm25
+    lexical = found.bm25 / largest if largest else np.zeros(len(found.ids))
+    # Words alone rank a chunk without a vector, as if its similarity were what they say.
+    fused = np.where(blind, lexical, alpha * scale.similarity(cosines) + (1 - alpha) * lexical)
     ranked = np.lexsort((found.ids, -fused))[:limit]
     coverage = found.coverage if ceiling > 0 else np.zeros(len(found.ids))
     log_odds = ABSENT_NAME if absent else 0.0
@@ -78,16 +78,17 @@ def fuse(
         found.ids[ranked].tolist(),
         relevances[ranked].tolist(),
         cosines[ranked].tolist(),
+        blind[ranked].tolist(),
         found.bm25[ranked].tolist(),
         coverage[ranked].tolist(),
         fused[ranked].tolist(),
         strict=True,
     )
     results = []
-    for chunk_id, certain, cosine, bm25, share, score in columns:
+    for chunk_id, certain, cosine, is_blind, bm25, share, score in columns:
         scores = Scores(
             relevance=certain,
-            dense=None if found.cosines is None else cosine,
+            dense=None if is_blind else cosine,
             bm25=bm25 or None,
             coverage=share if ceiling > 0 else None,
             fused=score,

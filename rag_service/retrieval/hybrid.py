@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,9 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from rag_service.domain import Filters, Hit, Identity
+from rag_service.domain import Hit, Identity
 from rag_service.errors import EmbeddingError
 from rag_service.indices import IndexDefinition, RelevanceFit
+from rag_service.language.detection import guess_language, nearest_language
+from rag_service.language.languages import language_codes
 from rag_service.models.embedding.relevance import ModelRelevance, relevance
 from rag_service.observability.tracing import span
 from rag_service.retrieval.fusion import ABSENT_NAME, Candidates, fuse
@@ -138,7 +141,7 @@ class HybridRetriever(PassageRetriever):
                 embedding.cancel()
         clock.lap("read")  # the end of the transaction is part of the search
         return Retrieval(
-            plan=begun.plan,
+            plan=_settle_language(begun.plan, query, ranked or ()),
             index=begun.index,
             scope=begun.scope,
             hits=tuple(ranked or ()),
@@ -166,7 +169,7 @@ class HybridRetriever(PassageRetriever):
 
         Finding those is the longest statement of a search; the postings are summed up meanwhile.
         """
-        index, plan, scope, files = await self._resolve(connection, query.question, query.filters)
+        index, plan, scope, files = await self._resolve(connection, query)
         clock.lap("scope")
         rules = index.query
         terms = await weigh_terms(connection, scope, plan.terms, k1=rules.bm25_k1)
@@ -192,11 +195,11 @@ class HybridRetriever(PassageRetriever):
         )  # fmt: skip
 
     async def _resolve(
-        self, connection: Connection, question: str, filters: Filters
+        self, connection: Connection, query: RagQuery
     ) -> tuple[IndexDefinition, QueryPlan, SearchScope, NamedFiles | None]:
         """The index definition, the plan and the scope of a question, and the files that it names."""
-        index = self._indices[self._default_index]
-        analyse = partial(make_plan, question, filters=filters)
+        index, question, filters = self._indices[self._default_index], query.question, query.filters
+        analyse = partial(make_plan, question, filters=filters, asked=query.asked, expected=query.languages)
         scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
         if filters.must_exist:
             await self._check_filters(connection, scope)
@@ -205,7 +208,7 @@ class HybridRetriever(PassageRetriever):
             index, plan = named, analyse(index=named)
         files = None
         if plan.file_names:
-            files, plan = await _find_files(connection, question, scope, plan, index)
+            files, plan = await _find_files(connection, query, scope, plan, index)
         if plan.filters != filters:
             scope = await resolve_scope(connection, plan.filters)
         return index, plan, scope, files
@@ -290,10 +293,10 @@ class HybridRetriever(PassageRetriever):
 
 
 async def _find_files(
-    connection: Connection, question: str, scope: SearchScope, plan: QueryPlan, index: IndexDefinition
+    connection: Connection, query: RagQuery, scope: SearchScope, plan: QueryPlan, index: IndexDefinition
 ) -> tuple[NamedFiles | None, QueryPlan]:
     """The files that a question names, and its plan without their names; None: it names no file."""
-    files = await find_named_files(connection, scope, question, plan.file_names)
+    files = await find_named_files(connection, scope, query.question, plan.file_names)
     if not files.found:
         chosen = scope.filters.document_ids or scope.filters.file_name is not None
         return (files if files.missing and not chosen else None), plan  # of files that were chosen none is missing
@@ -303,11 +306,25 @@ async def _find_files(
         filters=replace(plan.filters, document_ids=files.document_ids),
         index=index,
         file_language=files.found[0].language,
+        expected=query.languages,
     )
     plan = replace(plan, names=())
     if asks_overview(files, plan.language):
         files = await read_outlines(connection, files)
     return files, plan
+
+
+def _settle_language(plan: QueryPlan, query: RagQuery, hits: Sequence[Hit]) -> QueryPlan:
+    """The plan in the language of most passages where the question is rather in that one, or leaves it open."""
+    written = Counter(language for hit in hits if (language := hit.chunk.document.language) is not None)
+    if not written:
+        return plan
+    ((common, _),) = written.most_common(1)
+    if common not in language_codes() and guess_language(query.asked, (*query.languages, common)) == common:
+        return replace(plan, language=common)
+    if plan.is_language_open:
+        return replace(plan, language=nearest_language(query.asked, (plan.language, common)))
+    return plan
 
 
 def _rate_between(hit: Hit, begun: _Begun, fit: RelevanceFit) -> Hit:

@@ -60,7 +60,9 @@ class KeywordRetriever(PassageRetriever):
         if filters.must_exist:
             self._check_ids(filters)
             check_fields(filters, {name for passage in self._passages for name in passage.entry.fields})
-        plan = make_plan(query.question, filters=filters, index=self._index)
+        plan = make_plan(
+            query.question, filters=filters, index=self._index, asked=query.asked, expected=query.languages
+        )
         ranking = self._weigh(plan, total=len(self._passages))
         covering = self._weigh(plan, total=max(len(self._passages), MIN_CHUNKS))
         reachable = {number: p for number, p in enumerate(self._passages) if _matches(p, plan.filters)}

@@ -18,6 +18,7 @@ from rag_service.language.detection import detect_language, guess_language, like
 from rag_service.language.languages import (
     FALLBACK_LANGUAGE,
     language_codes,
+    language_names,
     languages_of,
     load_language,
     union_of,
@@ -55,6 +56,7 @@ _CALENDAR = frozenset({
     "august", "september", "october", "november", "december",
 })  # fmt: skip
 # English capitalises them; documents say "weekdays" or "in spring" as well
+_CAPITALISE_NOUNS = frozenset({"de", "lb"})  # languages in which a capital letter shows no name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,45 +71,56 @@ class Name:
 class QueryPlan:
     """A question made ready for search."""
 
-    language: str  # ISO 639-1; "en" when it cannot be told
+    language: str  # ISO 639-1, of any language; "en" when it cannot be told
     terms: tuple[QueryTerm, ...]
     filters: Filters
+    is_language_open: bool = False  # the question's own words do not tell it
     file_names: tuple[str, ...] = ()  # names of files the question may mean, lower case
     names: tuple[Name, ...] = ()  # that it asks about; none where it names a territory or a known file, which filter
 
 
 def make_plan(
-    question: str, *, filters: Filters, index: IndexDefinition, file_language: str | None = None
+    question: str,
+    *,
+    filters: Filters,
+    index: IndexDefinition,
+    asked: str | None = None,
+    file_language: str | None = None,
+    expected: Collection[str] = (),
 ) -> QueryPlan:
     """Analyse a question under an index definition; pure, no I/O.
 
-    `file_language` is that of the file that the question named, whose name it no longer holds: "Résume", "Summarize".
+    Args:
+        asked: what the user wrote, whose language counts; None: the question.
+        file_language: of the file that the question named, whose name it no longer holds: "Résume", "Summarize".
+        expected: languages that the user may write in, likeliest first, such as those of the conversation.
     """
-    # The language shows in function words, else in the declaration of the index, else in letters.
-    likely = likely_languages(question)
-    if index.ingest.language != "auto":
-        language = detect_language(question) or index.ingest.language
-    else:
-        language = guess_language(question, likely) or _choose_language(question, likely, file_language)
+    written = question if asked is None else asked
+    declared = None if index.ingest.language == "auto" else index.ingest.language
+    shown = (detect_language(written) or declared) if declared else guess_language(written, expected)
     territory = None
     if filters.territory is None and index.territories:
         territory = find_territory(question, index.territories)
         if territory is not None:
             filters = replace(filters, territory=territory)
     file_names = tuple(find_file_names(question))
+    language = shown or _assume_language(written, file_language, expected)
     return QueryPlan(
         language=language,
         terms=tuple(expand(question, language=language, synonyms=index.synonyms)),
         filters=filters,
+        is_language_open=shown is None,
         file_names=file_names,
-        names=() if territory else find_names(question),
+        names=() if territory else find_names(question, language),
     )
 
 
-def _choose_language(question: str, likely: Sequence[str], file_language: str | None) -> str:
-    """The language of a question that shows none: of its verb, such as "summarize", else of the file that it names."""
-    asked = set(words(question))
-    speaking = [code for code in likely if not asked.isdisjoint(load_language(code).files.overview)]
+def _assume_language(question: str, file_language: str | None, expected: Collection[str]) -> str:
+    """The language of a question that shows none: an expected one, else of its verb or of the file that it names."""
+    if expected:
+        return next(iter(expected))
+    likely, asked = likely_languages(question), set(words(question))
+    speaking = [code for code in likely if not asked.isdisjoint(load_language(code).files.overview)]  # "summarize"
     preferred = (FALLBACK_LANGUAGE, file_language) if speaking else (file_language, FALLBACK_LANGUAGE)
     known = (code for code in preferred if code in (speaking or likely))
     return next(known, None) or likeliest_language(question, speaking or likely)
@@ -297,8 +310,11 @@ def _start_of_name(question: str, end: int, earliest: int) -> int:
     return start
 
 
-def find_names(question: str) -> tuple[Name, ...]:
-    """Names of one or several words, years, and codes of figures and letters, in the question's order."""
+def find_names(question: str, language: str = FALLBACK_LANGUAGE) -> tuple[Name, ...]:
+    """Names of one or several words, years, and codes of figures and letters, in the question's order.
+
+    Names of languages are none: "in English, please" says how to answer.
+    """
     tokens = list(_NAME_TOKEN.finditer(question))
     capitalised = sum(token[0][0].isupper() for token in tokens)
     if not tokens or capitalised > max(2, _HEADLINE * len(tokens)):
@@ -311,7 +327,7 @@ def find_names(question: str) -> tuple[Name, ...]:
             if not (_YEAR.fullmatch(token[0]) and _is_unit(question[token.end() :], following)):
                 names.append([token])
             open_name = False
-        elif _is_capitalised(question, token):
+        elif language not in _CAPITALISE_NOUNS and _is_capitalised(question, token):
             if open_name and question[names[-1][-1].end() : token.start()] == " ":
                 names[-1].append(token)
             else:
@@ -342,6 +358,11 @@ def find_absent(names: Sequence[Name], asked: Sequence[QueryTerm], held: Collect
     return tuple(absent)
 
 
+@cache
+def _language_names() -> frozenset[str]:
+    return frozenset(language_names().values())
+
+
 def _is_capitalised(question: str, token: re.Match[str]) -> bool:
     """Whether it is written like a name: a capital, then small letters, not where a sentence begins."""
     text, before = token[0], question[: token.start()].rstrip()
@@ -352,6 +373,7 @@ def _is_capitalised(question: str, token: re.Match[str]) -> bool:
         and bool(before)
         and before[-1] not in _BEGINS_SENTENCE
         and fold(text) not in _CALENDAR
+        and text not in _language_names()
     )
 
 

@@ -94,6 +94,7 @@ class RagQuery(QueryBundle):
     said: tuple[Turn, ...] = ()  # what is recorded of the conversation; empty where nobody goes on from it by its id
     given: tuple[Hit, ...] | None = None  # answered from these passages only, in this order; None: from what is found
     turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
+    languages: tuple[str, ...] = ()  # that the user may write in, likeliest first: of the conversation, and as set
     prompt: str | None = None  # template; None: the index's
     instructions: str = ""  # an agent's, added to the rules of the template
     personal_corpora: frozenset[UUID] = frozenset()  # their passages are shown in a block of their own
@@ -126,6 +127,11 @@ class RagQuery(QueryBundle):
     @property
     def question(self) -> str:
         return self.query_str
+
+    @property
+    def asked(self) -> str:
+        """The question as the user wrote it."""
+        return self.question if self.follow_up is None else self.follow_up.asked
 
     @property
     def of_several(self) -> bool:

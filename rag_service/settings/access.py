@@ -43,7 +43,7 @@ class HttpSettings(SettingGroup):
         " believed: `127.0.0.1,10.0.0.0/8`. Empty: none.",
     )
     shutdown_seconds: int = Field(
-        20, ge=1, description="Seconds that running answers and jobs have to finish at shutdown."
+        20, ge=1, le=86_400, description="Seconds that running answers and jobs have to finish at shutdown."
     )
 
     @property
@@ -168,7 +168,11 @@ class SignInSettings(SettingGroup):
         description="Groups whose members, and no others, are administrators: `a,b`. Empty: set roles on the page.",
     )
     idle_minutes: int = Field(
-        120, alias="session_idle_minutes", ge=1, description="Minutes without a request after which a session ends."
+        120,
+        alias="session_idle_minutes",
+        ge=1,
+        le=525_600,
+        description="Minutes without a request after which a session ends.",
     )
     hours: int = Field(24, alias="session_hours", ge=1, le=720, description="Hours after which every session ends.")
 

@@ -8,14 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, field_validator
 
 CLASS_PATH = re.compile(r"(?P<module>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)[:.](?P<name>[A-Za-z_]\w*)")
 
 
+MAX_SECONDS = 86_400  # every fraction in the settings is one, or a number of seconds
+MAX_NUMBER = 2**31 - 1  # what PostgreSQL's settings, sockets and columns hold
+
+
 class SettingGroup(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*")
+    @classmethod
+    def _is_bounded(cls, value: Any) -> Any:
+        limit = MAX_SECONDS if isinstance(value, float) else MAX_NUMBER
+        if isinstance(value, int | float) and value > limit:
+            raise ValueError(f"Input should be less than or equal to {limit}")
+        return value
 
 
 def check_name(value: str, names: Sequence[str]) -> str:

@@ -89,6 +89,11 @@ class ServerSettings(SettingGroup):
         "http://127.0.0.1:8080/v1", description="Base URL of the `openai_like` server, including `/v1`."
     )
     openai_api_key: SecretStr | None = Field(None, description="API key for that server, if it needs one.")
+    proxy_private_servers: bool = Field(
+        False,
+        description="Whether model servers on loopback and private addresses, too, are reached through the proxy that"
+        " HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names.",
+    )
     connect_timeout: float = Field(5.0, gt=0, description="Seconds allowed for connecting to a model server.")
     first_token_timeout: float = Field(60.0, gt=0, description="Seconds allowed until a model's first token.")
     token_timeout: float = Field(20.0, gt=0, description="Seconds allowed between two tokens.")
@@ -141,7 +146,11 @@ class EmbeddingSettings(SettingGroup, alias_generator="embedding_{}".format):
     batch_size: int = Field(32, ge=1, le=100, description="Texts embedded per call.")
     cache_ttl: int = Field(86_400, ge=0, description="Seconds for which passage embeddings are cached; 0: no cache.")
     query_cache_size: int = Field(
-        512, alias="query_cache_size", ge=0, description="Number of question embeddings cached in memory."
+        512,
+        alias="query_cache_size",
+        ge=0,
+        description="Number of question embeddings cached in memory, apart for each user. With 0, nothing that was made"
+        " of a question or a document is kept for the next one.",
     )
 
 

@@ -7,8 +7,11 @@ from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit, urlunsplit
 from xml.etree.ElementTree import ParseError
 
+import structlog
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
+
+log = structlog.get_logger(__name__)
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -51,7 +54,10 @@ def host_of(url: str) -> str:
 def read_links(body: bytes, url: str) -> Links:
     """The links of an HTML page, except those that its author marks `nofollow`."""
     reader = _LinkReader(url)
-    reader.feed(body.decode("utf-8", "replace"))
+    try:
+        reader.feed(body.decode("utf-8", "replace"))
+    except (AssertionError, ValueError) as error:  # html.parser at `<![x`: the links before it count
+        log.warning("page_links_cut", address=url, exc_info=error)
     reader.links.followed = list(dict.fromkeys(reader.links.followed))
     return reader.links
 

@@ -179,7 +179,7 @@ def describe(document: Any, max_bytes: int) -> Found | Skipped:
 
     if not isinstance(document, BaseNode):
         raise SourceError(f"The reader returned {type(document).__name__} where a document was expected.")
-    id = document.id_ if isinstance(document.id_, str) else ""
+    id = _storable(document.id_) if isinstance(document.id_, str) else ""
     text = document.get_content(MetadataMode.NONE)
     if not text.strip():
         return Skipped(id=id, reason=f"has no text ({type(document).__name__})")
@@ -213,13 +213,18 @@ def _plain(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
-        return value[: MAX_METADATA + 1].encode(errors="replace").decode()
+        return _storable(value[: MAX_METADATA + 1])
     if depth < _MAX_DEPTH and isinstance(value, Mapping):
-        return {str(key): _plain(inner, depth + 1) for key, inner in value.items()}
+        return {_storable(str(key)): _plain(inner, depth + 1) for key, inner in value.items()}
     if depth < _MAX_DEPTH and isinstance(value, list | tuple | set | frozenset):
         values = sorted(value, key=str) if isinstance(value, set | frozenset) else value
         return [_plain(inner, depth + 1) for inner in values]
-    return str(value)[: MAX_METADATA + 1]
+    return _storable(str(value)[: MAX_METADATA + 1])
+
+
+def _storable(text: str) -> str:
+    """The text with a question mark for each half of a surrogate pair, which can be neither stored nor sent."""
+    return text.encode(errors="replace").decode()
 
 
 @dataclass

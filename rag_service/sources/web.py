@@ -15,11 +15,15 @@ from random import random
 from urllib.parse import unquote, urlsplit
 from urllib.robotparser import RobotFileParser
 
+import structlog
+
 from rag_service.errors import InputError, SourceError
 from rag_service.sources.fetch import USER_AGENT, Fetcher, Network, Page, PageError
 from rag_service.sources.pages import Links, host_of, normalise, read_links, read_sitemap
 from rag_service.sources.source import Item, Listing
 from rag_service.store.documents.synced import SyncedFile, Version
+
+log = structlog.get_logger(__name__)
 
 _HTML = ("text/html", "application/xhtml+xml")
 _SITEMAPS = 50  # of one index
@@ -126,7 +130,7 @@ class _Crawl:
             self._robots.parse([])
         else:
             lines = (page.body or b"")[:_ROBOTS_BYTES].decode("utf-8", "replace").splitlines()
-            await asyncio.to_thread(self._robots.parse, lines)
+            self._robots = await asyncio.to_thread(parse_robots, lines)
 
     async def _queue_sitemap(self, page: Page) -> bool:
         """Whether the page is a sitemap; its pages wait then."""
@@ -173,7 +177,8 @@ class _Crawl:
             if host_of(url) != self._host:
                 raise PageError(f"is on another host than {self._host}")
             self._ask_robots(url)
-            await asyncio.sleep(min(float(self._robots.crawl_delay(USER_AGENT) or 0), _DELAY_MAX))
+            delay = self._robots.crawl_delay(USER_AGENT)
+            await asyncio.sleep(min(delay, _DELAY_MAX) if isinstance(delay, int) else 0)
             self._asked += 1
             page = await self.fetcher.fetch(url, host=self._host, etag=etag)
             self._ask_robots(page.url)
@@ -226,6 +231,27 @@ class _Crawl:
         """`file` holds the body; None: it is unchanged, and nobody reads it."""
         read = partial(_read, file, _noted(version))
         self._listing.items.append(Item(name=name, file_name=file_name, version=version, read=read, origin=name))
+
+
+def parse_robots(lines: Sequence[str]) -> RobotFileParser:
+    """Read robots.txt without the lines that the standard library raises at, such as `Crawl-delay: ²`."""
+    robots = RobotFileParser()
+    try:
+        robots.parse(lines)
+    except ValueError:
+        readable = [line for line in lines if _is_readable(line)]
+        log.warning("robots_lines_skipped", count=len(lines) - len(readable))
+        robots = RobotFileParser()
+        robots.parse(readable)
+    return robots
+
+
+def _is_readable(line: str) -> bool:
+    try:
+        RobotFileParser().parse(("User-agent: *", line))
+    except ValueError:
+        return False
+    return True
 
 
 def _noted(version: Version) -> Version:

@@ -27,11 +27,13 @@ from rag_service.errors import (
     AuthenticationError,
     InputError,
     NoSpaceError,
+    NotFoundError,
     SearchTimeoutError,
     StoreError,
     UnsafeRoleError,
 )
 from rag_service.store.migrate import LATEST
+from rag_service.store.patience import waited
 from rag_service.store.watchdog import Watchdog, WatchedConnection
 
 AT_ONCE = datetime.fromtimestamp(0, UTC)  # due whatever the time is
@@ -176,6 +178,7 @@ class Database:
         every user, unless it is said with them.
         """
         self.conninfo = conninfo
+        self._timeout = timeout
         self._limit = f"; SET LOCAL statement_timeout = {max(1, int(search_timeout * 1000))}"
         settings = {**SETTINGS, "idle_in_transaction_session_timeout": str(int(idle_timeout * 1000))}
         settings["rag.share_global"] = "on" if share_global else "off"
@@ -224,18 +227,23 @@ class Database:
 
         Raises StoreError if the database cannot be reached or fails, SearchTimeoutError if it is `limited` and a
         statement takes too long, InputError if a value is none that the database can hold, AuthenticationError if the
-        user was deleted or deactivated and may write nothing, UnsafeRoleError if row-level security would not hold.
+        user was deleted or deactivated and may write nothing, NotFoundError if a row belongs to what was deleted
+        meanwhile, UnsafeRoleError if row-level security would not hold.
         """
         mode = " ISOLATION LEVEL REPEATABLE READ, READ ONLY" if snapshot else ""
         begin = f"BEGIN{mode}; SET LOCAL rag.user_id = %s" + (self._limit if limited else "")
         user_id = "" if identity is None else str(identity.user_id)
+        spent, began = waited.get(), time.monotonic()
+        left = self._timeout - (spent or {}).get(self, 0.0)
+        if left <= 0:
+            raise UnreachableError("The database cannot be reached.", retry_after=5)
         try:
             # Connections that died while they lay idle (server restart, fail-over) show it at the first
             # statement, when nothing is lost by taking another. Asking each before would be a round trip more.
             for attempt in range(self._pool.max_size + 1):
                 connection, begun = None, False
                 try:
-                    async with self._pool.connection() as connection:
+                    async with self._pool.connection(timeout=left) as connection:
                         # Begun as a user in one round trip; the pool commits, or rolls back after an error. Two
                         # statements at once go without bound parameters: psycopg quotes the value, which is a UUID's
                         # text or empty. SET LOCAL is set_config(..., true) in three quarters of the time, for it
@@ -260,7 +268,14 @@ class Database:
             if identity is None or await self._is_active(identity):  # a GRANT is missing, or a statement is wrong
                 raise
             raise AuthenticationError("The user has been deleted or deactivated.") from error
+        except psycopg.errors.ForeignKeyViolation as error:
+            # What a row belongs to was deleted since it was looked at: its user, an answer, a conversation.
+            if identity is not None and not await self._is_active(identity):
+                raise AuthenticationError("The user has been deleted or deactivated.") from error
+            raise NotFoundError("What this belongs to has been deleted in the meantime.") from error
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
+            if spent is not None:
+                spent[self] = spent.get(self, 0.0) + time.monotonic() - began
             raise UnreachableError("The database cannot be reached.", retry_after=5) from error
         except (
             psycopg.OperationalError,
@@ -269,6 +284,8 @@ class Database:
         ) as error:
             if limited and isinstance(error, psycopg.errors.QueryCanceled):
                 raise SearchTimeoutError("The search took too long and was stopped.") from error
+            if spent is not None and connection is not None and connection.given_up:
+                spent[self] = self._timeout
             failure = StoreError("The database failed during the request.", retry_after=5)
             raise NoSpaceError.of(error) or failure from error
 

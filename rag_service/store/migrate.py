@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError, NoSpaceError, StoreError
 
-LATEST = "0028"  # newest of the migrations; a test compares the two
+LATEST = "0032"  # newest of the migrations; a test compares the two
 QUEUE_SCHEMA = "03.04.00_50_post_add_retry_failed_job_procedure.sql"  # newest migration of procrastinate that we apply
 _QUEUE_REVISION = "0002"  # begins with procrastinate's own schema; a release that changes it needs a migration of ours
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -137,12 +137,9 @@ async def stored_dimension(conninfo: str) -> int | None:
 async def change_dimension(owner_conninfo: str, dimension: int) -> None:
     """Make the column of vectors hold those of another model, as the owner of the database.
 
-    Every chunk gets a vector that says nothing until its document is ingested anew; meanwhile it is found by its words.
-    They differ, because a graph of equal vectors is slow to build.
+    No chunk has a vector until its document is ingested anew; meanwhile it is found by its words.
     """
     count, target = int(dimension), min(dimension * 2 + 300, 8160)  # as in migration 0005
-    vector = f"""(array_fill(0::real, ARRAY[(id % {count})::int]) || 1::real
-                  || array_fill(0::real, ARRAY[({count} - 1 - id % {count})::int]))::public.halfvec({count})"""
 
     def change() -> None:
         with psycopg.connect(owner_conninfo) as connection:  # one transaction
@@ -151,7 +148,7 @@ async def change_dimension(owner_conninfo: str, dimension: int) -> None:
             indexes = connection.execute(query).fetchall()
             connection.execute("DROP INDEX rag.data_chunks_embedding")
             connection.execute(
-                f"ALTER TABLE rag.data_chunks ALTER COLUMN embedding TYPE public.halfvec({count}) USING {vector},"
+                f"ALTER TABLE rag.data_chunks ALTER COLUMN embedding TYPE public.halfvec({count}) USING NULL,"
                 f" ALTER COLUMN embedding SET STORAGE MAIN, SET (toast_tuple_target = {target})".encode()
             )
             for (definition,) in indexes:

@@ -71,15 +71,19 @@ def make_database(
     )
 
 
+def check_conninfo(conninfo: str, *, setting: str) -> str:
+    """The address of a database, if it is one of PostgreSQL. Raises ConfigurationError."""
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:  # its text may show the password
+        raise ConfigurationError(f"{setting} is no postgresql:// URL.", field=setting) from None
+    return conninfo
+
+
 async def _find_conninfo(settings: Settings, *, warm: bool) -> str:
     """Connection string of the unprivileged role."""
     if settings.database.url is not None:
-        conninfo = settings.database.url.get_secret_value()
-        try:
-            conninfo_to_dict(conninfo)
-        except psycopg.ProgrammingError:  # its text may show the password
-            raise ConfigurationError("RAG_DATABASE_URL is no postgresql:// URL.", field="RAG_DATABASE_URL") from None
-        return conninfo
+        return check_conninfo(settings.database.url.get_secret_value(), setting="RAG_DATABASE_URL")
     server = await start_embedded_server(settings.database.data_dir)
     await migrate(server.owner_conninfo, server.service_conninfo, dimension=settings.embedding.dimension)
     if warm:

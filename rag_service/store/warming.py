@@ -18,7 +18,7 @@ _SEARCHED: dict[str, LiteralString] = {
     # Graph searches from a hundred places reach nearly all of it.
     "data_chunks_embedding": """SELECT count(near.id)
         FROM (SELECT embedding FROM rag.data_chunks
-              WHERE id % (SELECT 1 + max(id) / 100 FROM rag.data_chunks) = 0) start,
+              WHERE embedding IS NOT NULL AND id % (SELECT 1 + max(id) / 100 FROM rag.data_chunks) = 0) start,
              LATERAL (SELECT c.id FROM rag.data_chunks c ORDER BY c.embedding <=> start.embedding LIMIT 40) near""",
     # Most texts are stored outside their rows.
     "texts": "SELECT sum(length(text)) FROM rag.data_chunks WHERE id > 0",

@@ -11,6 +11,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from rag_service.language.words import fold, words
+from rag_service.recent import kept_apart
 
 # Signs of currencies by what stands for them in cells and questions.
 CURRENCIES = {
@@ -126,7 +127,7 @@ def fold_word(word: str) -> str:
     return _ENDING.sub("", word) if len(word) >= _MIN_LETTERS else word
 
 
-@lru_cache(maxsize=100_000)
+@kept_apart(100_000)
 def fold_words(text: str) -> str:
     """The words of a text as cells are compared: folded, without plurals, one space between them."""
     return " ".join(map(fold_word, words(text)))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from rag_service.language.languages import language_codes, languages_of, load_language, union_of
 from rag_service.language.words import index_term, is_stop_word, words
+from rag_service.recent import kept_apart
 from rag_service.tables.model import fold_word
 
 MONTH = "month "  # with its number, a concept
@@ -28,7 +29,7 @@ class Word:
         return bool(self.forms & other.forms or self.concepts & other.concepts)
 
 
-@lru_cache(maxsize=20_000)
+@kept_apart(20_000)
 def _word(word: str, language: str) -> Word:
     stems = {stem for code in language_codes() if (stem := index_term(word, code))}
     return Word(

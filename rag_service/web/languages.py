@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rag_service.api.http.languages import read_preferences
 from rag_service.indices import load_yaml, shipped_folder
 
 _DEFAULT = "en"
@@ -30,7 +31,7 @@ def load_strings() -> Mapping[str, Mapping[str, Any]]:
     for key, by_language in messages.items():
         if key.startswith("reason_"):
             for code, texts in strings.items():
-                texts["client"][key] = by_language[code]
+                texts["client"][key] = by_language.get(code) or by_language[_DEFAULT]
     notes = [words for key in _NOTES for words in messages[key].values()]
     for texts in strings.values():
         texts["client"]["notes"] = notes
@@ -41,17 +42,4 @@ def choose_language(remembered: str | None, accepted: str) -> str:
     """The language in the (untrusted) cookie, else the best match of Accept-Language, else English."""
     if remembered is not None and remembered in load_strings():
         return remembered
-    wanted = [(quality, code) for code, quality in _read_preferences(accepted) if quality > 0]
-    return next((code for _, code in sorted(wanted, key=lambda pair: -pair[0]) if code in load_strings()), _DEFAULT)
-
-
-def _read_preferences(accepted: str) -> list[tuple[str, float]]:
-    preferences = []
-    for part in accepted.split(",")[:50]:
-        tag, _, parameter = part.strip().partition(";")
-        try:
-            quality = float(parameter.strip().removeprefix("q=") or 1)
-        except ValueError:
-            quality = 0.0
-        preferences.append((tag.strip().lower().split("-")[0], quality))
-    return preferences
+    return next((code for code in read_preferences(accepted) if code in load_strings()), _DEFAULT)

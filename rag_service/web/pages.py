@@ -15,6 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 from markupsafe import Markup
 
 from rag_service.api.http.bodies import AnyRequest
+from rag_service.api.http.languages import LANGUAGE_COOKIE
 from rag_service.api.http.proxies import own_address
 from rag_service.readers.common.names import IMAGE_SUFFIXES, OLD_OFFICE_SUFFIXES, SUFFIXES
 from rag_service.readers.ocr.recognition import is_installed
@@ -24,7 +25,6 @@ from rag_service.web.assets import PDF_WORKER, Asset, Assets, load_assets, make_
 from rag_service.web.languages import choose_language, load_strings
 
 TEMPLATES = Path(__file__).parent / "templates"
-LANGUAGE_COOKIE = "rag_language"
 THEME_COOKIE = "rag_theme"  # written by theme.js; read here so that the first paint has the right colours
 _THEMES = ("", "light", "dark")  # "" follows the system
 _YEAR = 365 * 24 * 3600

@@ -260,3 +260,25 @@ def test_the_package_imports_without_the_modules_that_windows_lacks(checkout: Pa
     )
     outcome = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True)
     assert outcome.returncode == 0, outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RAG_DATABASE_URL", "mysql://rag:secret@localhost/rag"),
+        ("RAG_LOG_LEVEL", "LOUD"),
+        ("RAG_DATABASE_TIMEOUT", "inf"),
+        ("RAG_SEARCH_TIMEOUT", "1000000000000"),
+        ("RAG_DATA_DIR", "{file}"),
+        ("RAG_SOURCE_READERS", "{file}"),
+        ("RAG_SOURCE_READERS", "{file}.missing"),
+        ("RAG_CONFIDENCE_FIT", "{file}"),
+    ],
+)
+def test_check_refuses_what_serve_refuses(tmp_path: Path, name: str, value: str) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("Neither a folder nor a declaration.", encoding="utf-8")
+    code, said = invoke("check", **{name: value.format(file=file)})
+    assert code != 0
+    assert name in said
+    assert "secret" not in said

@@ -224,3 +224,9 @@ def test_a_release_has_absolute_links_and_project_urls(checkout: Path, tmp_path:
     assert urls["Source"] == address
     wrong = subprocess.run([sys.executable, script, address, "v9.9.9"], cwd=tmp_path, capture_output=True, check=False)
     assert f"v{__version__}".encode() in wrong.stderr and wrong.returncode == 1
+
+
+def test_a_worker_has_no_health_check_on_a_port_that_it_lacks(checkout: Path) -> None:
+    services = compose_services(checkout)
+    assert services["worker"]["healthcheck"] == {"disable": True}
+    assert "8000" in str(services["service"]["healthcheck"]["test"])

@@ -55,3 +55,20 @@ def test_secrets_do_not_show_in_the_settings_repr() -> None:
 @pytest.mark.parametrize("key", sorted(setting_fields()))
 def test_every_setting_is_described(key: str) -> None:
     assert setting_fields()[key].description, f"{key} has no description"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RAG_DATABASE_TIMEOUT", "inf"),
+        ("RAG_TOKEN_TIMEOUT", "nan"),
+        ("RAG_SEARCH_TIMEOUT", "1000000000000"),
+        ("RAG_SESSION_IDLE_MINUTES", "2147483647"),
+        ("RAG_QUERY_MAX_CHARS", "1000000000000"),
+        ("RAG_DOCUMENT_TTL_SECONDS", "1000000000000"),
+    ],
+)
+def test_every_number_has_an_upper_bound(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=name):
+        load_settings()

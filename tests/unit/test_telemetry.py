@@ -105,6 +105,7 @@ def test_secrets_are_hidden_in_fields_texts_and_tracebacks(capture: Capture, log
     log.info("a", password="hunter2", api_key="hunter2", authorization="hunter2", access_token="hunter2")
     log.info("b", url="postgresql://rag:hunter2@db/rag", header="Bearer hunter2hunter2", query="x?api_key=hunter2&y=1")
     logging.getLogger("library").warning("cannot reach postgresql://rag:hunter2@db/rag")
+    log.info("d", url="postgresql://rag:p@hunter2@db/rag", other="postgresql://rag@tenant:h@x/hunter2@db/rag")
     try:
         key_in_a_local = "hunter2"
         raise OSError("postgresql://rag:hunter2@db is down" + key_in_a_local[:0])

@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import replace
-from functools import lru_cache
 
 import msgspec
 
@@ -25,6 +24,7 @@ from rag_service.domain import Hit, Span
 from rag_service.language.languages import languages_of
 from rag_service.language.sentences import split_sentences
 from rag_service.language.words import fold
+from rag_service.recent import kept_apart
 
 METADATA_LENGTH = 200  # characters of a title, section or source that are shown to the model
 
@@ -56,7 +56,7 @@ _TURN = re.compile(
 _HARMLESS = str.maketrans("<>[]|｜", "‹›()¦¦")
 
 
-@lru_cache(maxsize=256)  # a prompt is rendered up to three times until it fits
+@kept_apart(256)  # a prompt is rendered up to three times until it fits
 def neutralise(text: str) -> str:
     """The text without citation marks, boundaries, turns, roles or hidden characters."""
     visible = _LINE_BREAKS.sub("\n", text)
@@ -70,7 +70,7 @@ def neutralise(text: str) -> str:
     return _ROLE_LINE.sub(r"\1(\2)\3", visible)
 
 
-@lru_cache(maxsize=4096)  # chunks of a document share their title
+@kept_apart(4096)  # chunks of a document share their title
 def neutralise_metadata(text: str) -> str:
     """One line of at most 200 characters, neutralised."""
     line = " ".join(neutralise(text).split())
@@ -119,7 +119,7 @@ _LOOKALIKES = str.maketrans("аеорсхуіѕјһԁԛԝօαορνικτυ", "a
 _HEX = re.compile(r"-[0-9a-f]{8,}-")
 
 
-@lru_cache(maxsize=1024)  # passages, titles and headings that are shown come again
+@kept_apart(1024)  # passages, titles and headings that are shown come again
 def find_injections(text: str) -> tuple[tuple[int, int], ...]:
     """Characters [start, end) of each injection: from its first sentence to the end of the paragraph."""
     if not _addresses(text):

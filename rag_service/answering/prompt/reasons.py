@@ -35,6 +35,7 @@ class Doubt(StrEnum):
     NAME_UNKNOWN = "name_unknown"  # no document mentions it
     FILE_UNKNOWN = "file_unknown"
     ABOUT_ANOTHER = "about_another"  # month, number or name than the question; or it lacks what is asked for
+    ENCODING_GUESSED = "encoding_guessed"  # of a cited document: its letters and signs may be wrong
     TABLE_READING = "table_reading"  # the table can be read in another way, or only a part of it was
     JOINED_QUESTION = "joined_question"  # with those before it
     LOW_RELEVANCE = "low_relevance"

@@ -18,7 +18,7 @@ from rag_service.answering.guards.injection import neutralise, neutralise_metada
 from rag_service.domain import Hit
 from rag_service.errors import DefinitionError
 from rag_service.indices import load_yaml, shipped_folder
-from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes
+from rag_service.language.languages import FALLBACK_LANGUAGE, language_name, language_names
 
 REQUIRED_MESSAGES = (
     "refusal",
@@ -34,6 +34,7 @@ _KNOWN_VARIABLES = frozenset(
 )
 _REQUIRED_VARIABLES = frozenset({"context", "question"})
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_LANGUAGE = re.compile(r"\{\{\s*language\s*\}\}")
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _SHARED = "Shared documents:"
 _PERSONAL = "The asker's own documents:"
@@ -64,7 +65,7 @@ class Prompts:
     messages: Mapping[str, Mapping[str, str]]  # key → language → sentence
 
     def template(self, name: str, language: str) -> PromptTemplate:
-        """The template in a language, else in English.
+        """The template in a language, else in English, which then asks for a reply in that language.
 
         Raises:
             DefinitionError: there is no template of this name.
@@ -72,7 +73,8 @@ class Prompts:
         found = self.templates.get((name, language)) or self.templates.get((name, FALLBACK_LANGUAGE))
         if found is None:
             raise DefinitionError(f"There is no prompt {name!r}.", field="prompt")
-        return found
+        system, user = (_LANGUAGE.sub(language_name(language), part) for part in (found.system, found.user))
+        return PromptTemplate(system=system, user=user)
 
     def samples(self) -> dict[str, str]:
         """A text in each language: the rules of the grounded prompt."""
@@ -103,11 +105,11 @@ def load_prompts(folder: Path | None = None, *, replacement: Path | None = None)
     packaged = [file for file in shipped_folder("prompts").glob("*.md") if file.stem.partition(".")[0] not in own_names]
     for file in sorted([*root.glob("*.md"), *packaged]):
         name, _, language = file.stem.partition(".")
-        if language not in language_codes():
-            raise DefinitionError(f"{file}: name it <prompt>.<language>.md with one of {', '.join(language_codes())}.")
+        if language not in language_names():
+            raise DefinitionError(f"{file}: name it <prompt>.<language>.md, with an ISO 639-1 code such as en or de.")
         templates[name, language] = _load_template(file, name)
     if replacement is not None:
-        for language in language_codes():
+        for language in {language for name, language in templates if name == "grounded"}:
             templates["grounded", language] = _load_template(replacement, "grounded")
     packaged_file = shipped_folder("prompts") / "messages.yaml"
     messages_file = root / "messages.yaml" if (root / "messages.yaml").exists() else packaged_file

@@ -15,7 +15,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import msgspec
 
@@ -24,6 +24,7 @@ from rag_service.answering.proof.lexicon import fold_word, load_lexicon
 from rag_service.domain import Chunk, Location, Span, column_letters, column_number
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
+from rag_service.recent import kept_apart
 from rag_service.word_boxes import with_boxes
 
 _CELLS = re.compile(r"\$?([A-Z]{1,3})\$?(\d+)(?::\$?([A-Z]{1,3})\$?(\d+))?")
@@ -248,7 +249,7 @@ def _share(stems: frozenset[str], held: frozenset[str]) -> float:
 
 # Every answer looks through twenty passages, and those that people ask about come again. A hundred of them,
 # read to the last sentence, are 10 MB.
-@lru_cache(maxsize=_REMEMBERED)
+@kept_apart(_REMEMBERED)
 def prepare(text: str, language: str | None, cut: bool) -> Passage:
     """The passage of a text; `cut`: it may begin in the middle of a sentence."""
     return Passage(text, language, cut=cut)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import timedelta
 from urllib.parse import quote
 from uuid import UUID
@@ -83,6 +84,7 @@ class CorpusDocumentsController(Controller):
     )
     async def upload(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[UploadBody]:
         source, ttl_seconds = await read_document_input(request, caller.tenancy.settings)
+        received_ns = time.time_ns()
         try:
             await caller.run(caller.check_writable, corpus_id)
             upload = present_upload(
@@ -97,6 +99,7 @@ class CorpusDocumentsController(Controller):
                 identity=caller.identity,
                 ttl_seconds=ttl_seconds,
                 key=caller.key,
+                received_ns=received_ns,
             )
             if kept is None:
                 raise

@@ -32,7 +32,7 @@ from rag_service.api.http.services import READING, CheckText, IdentityDependency
 from rag_service.api.http.streaming import check_streaming, stream_events, unless_gone
 from rag_service.domain import CitationStatus, Hit, Identity
 from rag_service.errors import NotFoundError
-from rag_service.language.languages import language_codes
+from rag_service.language.languages import language_names
 
 if TYPE_CHECKING:  # loads LlamaIndex
     from rag_service.answering.checked_answer import CheckedAnswer
@@ -121,8 +121,8 @@ def check_events(check: CheckText | None, body: CheckRequest, identity: Identity
     errors = list(find_unstorable({"text": [body.text], "question": [body.question]}))
     if is_blank(body.text):
         errors.append(FieldError("text", "must not be blank"))
-    if body.language not in (None, *language_codes()):
-        errors.append(FieldError("language", f"must be one of {', '.join(language_codes())}"))
+    if body.language not in (None, *language_names()):
+        errors.append(FieldError("language", "must be an ISO 639-1 code, such as en"))
     for number, passage in enumerate(body.passages):
         if (passage.text is None) == (passage.chunk_id is None):
             errors.append(FieldError(f"passages[{number}]", "must have either `text` or `chunkId`"))

@@ -381,6 +381,13 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
             " itself) or `content_filter` (its server's filter stopped it)."
         ),
     ] = "stop"
+    recorded: Annotated[
+        bool,
+        Meta(
+            description="false: the database failed when the record of the answer was to be stored. It cannot be looked"
+            " up or rated."
+        ),
+    ] = True
     searched_for: Annotated[
         str | None,
         Meta(

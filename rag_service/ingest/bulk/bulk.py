@@ -32,7 +32,7 @@ from rag_service.errors import (
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.documents import Admitted, Ingested, describe_document, document_name, to_pipeline
 from rag_service.ingest.ingestor import Ingestor, finish_nodes
-from rag_service.ingest.transformations import build_transformations, reader_classes
+from rag_service.ingest.transformations import EmbedPassages, build_transformations, reader_classes
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding
 from rag_service.readers.file_reader import FileReader
@@ -135,7 +135,7 @@ class EmbedChunks(TransformComponent):
     async def _embed(self, chunks: Sequence[BaseNode]) -> Sequence[BaseNode]:
         if self._embedding is None:
             self._embedding = build_embedding(self._settings)
-        return await self._embedding.acall(list(chunks))
+        return await EmbedPassages(self._embedding).acall(list(chunks))
 
 
 def _failure(error: RagError, document_id: str | None) -> BaseNode:

@@ -160,7 +160,7 @@ class ChunkForm(Struct, kw_only=True, frozen=True):
     end: _Count
     text: str | None  # None: those characters
     spans: list[Any]  # as `domain.write_span` writes them
-    embedding: bytes  # numbers of 16 bits, little-endian (Base64)
+    embedding: bytes  # numbers of 16 bits, little-endian (Base64); empty: the model could not embed the text
     node: NodeForm
 
     @property
@@ -269,7 +269,9 @@ def _is_template(template: str, names: set[str]) -> bool:
 
 
 def read_vector(packed: bytes, dimension: int) -> list[float]:
-    """The numbers of a vector. Raises ArchiveError unless there are `dimension` finite ones."""
+    """The numbers of a vector, or [] for none. Raises ArchiveError unless there are `dimension` finite ones."""
+    if not packed:
+        return []
     vector = np.frombuffer(packed, "<f2") if len(packed) == 2 * dimension else np.array([np.nan])
     if not np.isfinite(vector).all():
         raise ArchiveError(f"The file has a vector that is not {dimension} numbers.")

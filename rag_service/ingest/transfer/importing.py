@@ -9,6 +9,7 @@ over.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -21,7 +22,7 @@ import numpy as np
 import psycopg
 import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.schema import BaseNode, MetadataMode
+from llama_index.core.schema import BaseNode
 
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.errors import ArchiveError, ConflictError, InputError, PermissionDeniedError, StoreError
@@ -40,6 +41,7 @@ from rag_service.ingest.transfer.contents import (
 )
 from rag_service.ingest.transfer.exporting import OnProgress
 from rag_service.ingest.transfer.reading import DocumentPart, Part, RowsPart, read_head, read_parts
+from rag_service.ingest.transformations import EmbedPassages
 from rag_service.readers.common.names import clean_file_name
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus, lock_corpora, update_corpus
 from rag_service.store.database import Connection, Database
@@ -214,9 +216,9 @@ class _Import:
             nodes = await asyncio.to_thread(_make_nodes, batch, renamed, text)
             size = embedding.embed_batch_size
             for start in range(0, len(nodes), size):
-                texts = [node.get_content(MetadataMode.EMBED) for node in nodes[start : start + size]]
-                found = await embedding.aget_text_embedding_batch(texts)
-                self.vectors.write(np.asarray(found, "<f4").tobytes())
+                embedded = await EmbedPassages(embedding).acall(nodes[start : start + size])
+                missing = [math.nan] * self.parts.dimension
+                self.vectors.write(np.asarray([node.embedding or missing for node in embedded], "<f4").tobytes())
 
     async def write(self, file: BinaryIO, on_progress: OnProgress) -> Imported:
         """Write the corpus in one transaction."""
@@ -324,8 +326,8 @@ class _Writer:
             return [read_vector(chunk.embedding, self.work.parts.dimension) for chunk in chunks]
         size = self.work.parts.dimension
         packed = self.work.vectors.read(4 * size * len(chunks))
-        vectors: list[list[float]] = np.frombuffer(packed, "<f4").reshape(len(chunks), size).tolist()
-        return vectors
+        vectors = np.frombuffer(packed, "<f4").reshape(len(chunks), size)
+        return [[] if np.isnan(vector[0]) else vector.tolist() for vector in vectors]
 
     async def _begin_document(self, part: DocumentPart) -> None:
         form, parts = part.form, self.work.parts

@@ -11,7 +11,6 @@ import importlib.util
 import math
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +24,7 @@ from rag_service.models.embedding.local import FloatVector, TokenVectors
 from rag_service.models.embedding.model_folder import PIECES, SCORES, TOKENIZER, WEIGHTS, ModelFolder
 from rag_service.models.embedding.qa_head import QuestionAnsweringHead
 from rag_service.models.local_runtime import import_torch
+from rag_service.recent import Recent, kept_apart
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -73,7 +73,7 @@ class Encoder:
         prefix = max(len(self.offsets(text)) for text in (model.query_prefix, model.passage_prefix))
         added = prefix + len(self._numbers(""))
         self.window = min(model.max_tokens, _LONGEST_WINDOW) - added  # word pieces
-        self._read = lru_cache(_KEPT_TEXTS)(self._read_anew)
+        self._recent: Recent[Layers] = Recent(_KEPT_TEXTS)
 
     def encode(self, text: str) -> npt.NDArray[np.float32]:
         """A vector of length 1, of as many word pieces as the model reads."""
@@ -105,12 +105,16 @@ class Encoder:
         rated = self._head.rate(question.shared, passage.shared)
         return rated[passage.before : passage.before + len(passage.places)]
 
-    def _read_anew(self, text: str) -> Layers:
-        """The layers over a text with its special pieces, cut to what the model reads."""
+    def _read(self, text: str) -> Layers:
+        """The layers over a text with its special pieces, cut to what the model reads; kept for the user."""
+        if (found := self._recent.get(text)) is not None:
+            return found
         ids, limit = self._numbers(text), self._model.max_tokens
         if len(ids) > limit:
             ids = [*ids[: limit - 1], ids[-1]]  # the last one marks the end
-        return self.layers(np.array([ids], dtype=np.int64))
+        read = self.layers(np.array([ids], dtype=np.int64))
+        self._recent.keep(text, read)
+        return read
 
 
 class _AnyTokenizer:
@@ -153,7 +157,7 @@ class UnigramTokenizer:
         self._scores = scores
         self._longest = max(map(len, pieces))
         self._unknown_score = min(scores) - _UNKNOWN_PENALTY
-        self._split = lru_cache(_KEPT_WORDS)(self._most_probable)
+        self._split = kept_apart(_KEPT_WORDS)(self._most_probable)
 
     @classmethod
     def load(cls, folder: Path) -> UnigramTokenizer:

@@ -7,10 +7,8 @@ whatever they got. Here each call is bounded, and each vector is checked.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -23,14 +21,17 @@ from rag_service.models.embedding.local import LocalEmbedding
 from rag_service.models.local_runtime import user_waits
 from rag_service.models.servers.failures import (
     BUSY_STATUSES,
+    REFUSED_STATUSES,
     SERVER_STATUSES,
     ProviderError,
     is_connection_error,
     is_timeout,
+    proxy_in_words,
     seconds_to_wait,
     status_of,
 )
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, in_own_thread, isolated
+from rag_service.recent import Recent
 from rag_service.settings import Settings
 from rag_service.unpicklable import Unpicklable
 
@@ -43,6 +44,7 @@ ObserveEmbedding = Callable[[Literal["query", "passage"], int, float], None]
 # Servers refuse a blank text or return nothing for it. Every text must have a vector of some length,
 # because a cosine with a zero vector is not a number.
 BLANK = "."
+PROBE = "warm up"  # a text that every model embeds
 LARGEST = 65504.0  # number that PostgreSQL's halfvec can store
 
 
@@ -127,8 +129,7 @@ class GuardedEmbedding(WrappedEmbedding):
     _seconds: dict[bool, float | None] = PrivateAttr()
     _retries: RetryPolicy = PrivateAttr()
     _blocking: bool = PrivateAttr()
-    _cache_size: int = PrivateAttr()
-    _cached: OrderedDict[bytes, list[float]] = PrivateAttr(default_factory=OrderedDict)  # of the last questions
+    _cached: Recent[list[float]] = PrivateAttr()  # of the last questions
     observe: ObserveEmbedding | None = None
     observe_cache: ObserveCache | None = None
 
@@ -158,7 +159,7 @@ class GuardedEmbedding(WrappedEmbedding):
             self._seconds = {True: settings.servers.first_token_timeout, False: settings.servers.answer_timeout}
         self._retries = retries or RetryPolicy()
         self._blocking = blocking
-        self._cache_size = settings.embedding.query_cache_size
+        self._cached = Recent(settings.embedding.query_cache_size)
 
     @property
     def breaker(self) -> CircuitBreaker:
@@ -172,7 +173,7 @@ class GuardedEmbedding(WrappedEmbedding):
     async def warm_up(self) -> None:
         """Load or reach the model, and check the dimension before anything is stored."""
         await super().warm_up()
-        await self._call("query", ["warm up"])
+        await self._call("query", [PROBE])
 
     async def aget_text_embedding_batch(
         self, texts: list[str], show_progress: bool = False, **kwargs: Any
@@ -189,22 +190,26 @@ class GuardedEmbedding(WrappedEmbedding):
                 task.cancel()
 
     async def aget_query_embedding(self, query: str) -> list[float]:
-        """The vector of a question; those of the last RAG_QUERY_CACHE_SIZE questions are kept."""
-        key = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()  # questions themselves are not kept
-        vector = self._cached.get(key)
+        """The vector of a question; those of the last RAG_QUERY_CACHE_SIZE questions are kept, apart for each user."""
+        vector = self._cached.get(query)
         if self.observe_cache is not None:
             self.observe_cache(*((1, 0) if vector is not None else (0, 1)))
         if vector is None:
             (vector,) = await self._call("query", [query])
-        self._cached[key] = vector
-        self._cached.move_to_end(key)
-        while len(self._cached) > self._cache_size:
-            self._cached.popitem(last=False)
+            self._cached.keep(query, vector)
         return list(vector)
 
     async def embed_unhurried_query(self, query: str) -> list[float]:
         """The vector of a question that nobody waits for: it queues with the documents and is not kept."""
         return (await self._call("query", [query], awaited=False))[0]
+
+    async def is_well(self) -> bool:
+        """Ask for the vector of a text that every model embeds, past all caches."""
+        try:
+            await self._call("passage", [PROBE])
+        except EmbeddingError:
+            return False
+        return True
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
         return (await self._call("passage", [text]))[0]
@@ -225,7 +230,8 @@ class GuardedEmbedding(WrappedEmbedding):
                 except RagError:
                     raise
                 except Exception as error:  # noqa: BLE001 - whatever a class raises, the caller sees one error
-                    raise _embedding_error(error) from ProviderError(error, texts)
+                    cause = ProviderError(error, texts)
+                    raise _embedding_error(error, cause.said) from cause
             checked = self._checked(vectors, len(texts))
         if self.observe is not None:
             self.observe(role, len(texts), time.perf_counter() - started)
@@ -248,18 +254,20 @@ class GuardedEmbedding(WrappedEmbedding):
         dimension differs.
         """
         if not isinstance(vectors, list) or len(vectors) != count:
-            raise EmbeddingError("The embedding model returned the wrong number of vectors.")
+            raise _unusable("The embedding model returned the wrong number of vectors.")
         for vector in vectors:
             try:
                 usable = (
-                    math.isfinite(sum(vector)) and max(map(abs, vector), default=0.0) <= LARGEST
-                )  # NaN has no maximum
-            except TypeError:
+                    bool not in set(map(type, vector))  # true counts as 1 in sums
+                    and math.isfinite(sum(vector))
+                    and max(map(abs, vector), default=0.0) <= LARGEST  # NaN has no maximum
+                )
+            except (TypeError, OverflowError):
                 usable = False
             if not usable:
-                raise EmbeddingError("The embedding model returned a vector that is not made of usable numbers.")
+                raise _unusable("The embedding model returned a vector that is not made of usable numbers.")
             if not any(vector):
-                raise EmbeddingError("The embedding model returned a vector of zeros.")
+                raise _unusable("The embedding model returned a vector of zeros.")
             if len(vector) != self._dimension:
                 raise ConfigurationError(
                     f"The embedding model {self.model_name} returns {len(vector)} dimensions, but "
@@ -285,15 +293,25 @@ def local_model(embedding: BaseEmbedding) -> LocalEmbedding | None:
 
 def breaker_of(embedding: BaseEmbedding) -> CircuitBreaker:
     """The breaker inside of what may be wrapped again; one that never opens where there is none."""
-    while isinstance(embedding, WrappedEmbedding):
-        if isinstance(embedding, GuardedEmbedding):
-            return embedding.breaker
+    guarded = guard_of(embedding)
+    return CircuitBreaker("embedding service", failures=0, seconds=1) if guarded is None else guarded.breaker
+
+
+def guard_of(embedding: BaseEmbedding) -> GuardedEmbedding | None:
+    """The guarded embedding inside of what may be wrapped again."""
+    while isinstance(embedding, WrappedEmbedding) and not isinstance(embedding, GuardedEmbedding):
         embedding = embedding.inner
-    return CircuitBreaker("embedding service", failures=0, seconds=1)
+    return embedding if isinstance(embedding, GuardedEmbedding) else None
 
 
-def _embedding_error(error: Exception) -> EmbeddingError:
-    """What a caller may know of a client package's error."""
+def _unusable(message: str) -> EmbeddingError:
+    error = EmbeddingError(message)
+    error.about_text = message.rstrip(".")
+    return error
+
+
+def _embedding_error(error: Exception, said: str) -> EmbeddingError:
+    """What a caller may know of a client package's error; `said` is its message without echoes of the texts."""
     status = status_of(error)
     if status in BUSY_STATUSES:
         return EmbeddingError("The embedding service is busy.", retry_after=seconds_to_wait(error))
@@ -302,7 +320,10 @@ def _embedding_error(error: Exception) -> EmbeddingError:
             "The embedding model is not available on its server; with Ollama, `rag-service models pull` fetches it."
         )
     if is_connection_error(error):
-        return EmbeddingError("The embedding service cannot be reached.", retry_after=5)
+        return EmbeddingError(f"The embedding service cannot be reached{proxy_in_words(error)}.", retry_after=5)
     if is_timeout(error):
         return EmbeddingError("The embedding service did not answer in time.")
-    return EmbeddingError("The embedding service failed.")
+    failure = EmbeddingError(f"The embedding service failed{proxy_in_words(error)}.")
+    if status not in REFUSED_STATUSES:
+        failure.about_text = said
+    return failure

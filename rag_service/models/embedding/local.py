@@ -23,7 +23,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.models.embedding.model_folder import ModelFolder
 from rag_service.models.local_runtime import ModelThreads, cores, user_waits
-from rag_service.models.recent import Recent
+from rag_service.recent import Recent, keep_for
 from rag_service.unpicklable import Unpicklable
 
 FloatVector = npt.NDArray[np.float32]
@@ -124,6 +124,10 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
         """Vectors in the order of the texts. Between two windows other callers get their turn."""
         if not texts:
             return []
+        with keep_for(None):
+            return await self._embed_texts(texts)
+
+    async def _embed_texts(self, texts: list[str]) -> list[list[float]]:
         urgent = user_waits.get()
         if urgent and len(texts) == 1:
             return await self._threads.run(partial(self._encode_all, texts, self._passage_prefix), urgent=True)
@@ -170,7 +174,8 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return self._threads.submit(partial(self._encode_all, texts, self._passage_prefix)).result()
+        with keep_for(None):
+            return self._threads.submit(partial(self._encode_all, texts, self._passage_prefix)).result()
 
     # -- below: in one of the model's threads
 

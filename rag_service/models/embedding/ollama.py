@@ -11,7 +11,8 @@ from ollama import AsyncClient, EmbedResponse
 
 from rag_service.models.plugins import parse_options
 from rag_service.models.prefixes import choose_prefixes
-from rag_service.models.servers.clients import client_options, tls_context
+from rag_service.models.servers.clients import client_options, direct_hosts, tls_context
+from rag_service.models.servers.counts import read_count
 from rag_service.settings import Settings
 from rag_service.unpicklable import Unpicklable
 
@@ -38,7 +39,11 @@ class ServiceOllamaEmbedding(Unpicklable, OllamaEmbedding):
             "model_name": settings.embedding.model,
             "base_url": settings.servers.ollama_url,
             "embed_batch_size": settings.embedding.batch_size,
-            "client_kwargs": {"timeout": settings.servers.first_token_timeout, "verify": tls_context()},
+            "client_kwargs": {
+                "timeout": settings.servers.first_token_timeout,
+                "verify": tls_context(),
+                "mounts": direct_hosts(settings),
+            },
         } | parse_options(settings.embedding.options, setting="RAG_EMBEDDING_OPTIONS")
         super().__init__(**options)
         self._async_client = AsyncClient(
@@ -70,7 +75,7 @@ class ServiceOllamaEmbedding(Unpicklable, OllamaEmbedding):
         }
 
     def _read(self, reply: EmbedResponse, texts: list[str]) -> list[list[float]]:
-        counted, characters = reply.prompt_eval_count, sum(map(len, texts))
+        counted, characters = read_count(reply.prompt_eval_count), sum(map(len, texts))
         if counted and counted * _MAX_CHARS_PER_TOKEN < characters and not self._truncation_logged:
             self._truncation_logged = True
             log.error("embedding_input_truncated", model=self.model_name, tokens=counted, characters=characters)

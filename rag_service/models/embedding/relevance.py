@@ -23,10 +23,6 @@ State = Literal["packaged", "off", "unknown", "scaled", "fitted"]
 _Value = TypeVar("_Value")
 _Floats = npt.NDArray[np.float64]
 
-# A similarity below it says nothing: the vector waits for its document to be embedded by the present model.
-NO_VECTOR = -2.0
-
-
 UNSCALED = CosineScale()
 DEFAULT_SCALE = CosineScale(offset=0.78, factor=0.2)  # until a model's is known: as if unrelated texts had about 0.1
 
@@ -75,9 +71,9 @@ class ModelRelevance:
 
 UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")
 
-# Where no vector search ran: coverage alone, whatever the embedding model would have been. Fitted on XQuAD's odd
-# articles, both languages, for 70 % answerable; on the even ones it refuses 0.90 (en) and 0.88 (es) of the
-# unanswerable questions and 0.04 and 0.03 of the others.
+# Where no vector search ran or a chunk has no vector: coverage alone, whatever the embedding model would have been.
+# Fitted on XQuAD's odd articles, both languages, for 70 % answerable; on the even ones it refuses 0.90 (en) and 0.88
+# (es) of the unanswerable questions and 0.04 and 0.03 of the others.
 BY_WORDS = RelevanceFit(intercept=-5.27, cosine=0.0, coverage=24.57, run="xquad-odd-articles, coverage alone")
 
 

@@ -46,7 +46,7 @@ from rag_service.models.extractive.late_interaction import Window, cut_windows, 
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
-from rag_service.models.recent import Recent
+from rag_service.recent import Recent
 from rag_service.store.relevance_fits import CosineScale
 from rag_service.unpicklable import Unpicklable
 

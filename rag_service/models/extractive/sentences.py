@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 
 from rag_service.domain import Span
@@ -13,6 +12,7 @@ from rag_service.language.languages import load_language
 from rag_service.language.ngrams import Ngrams, character_ngrams
 from rag_service.language.sentences import HEADING, split_sentences
 from rag_service.language.words import fold, word_forms, words
+from rag_service.recent import kept_apart
 
 _MIN_WORDS = 3  # of a quote; page numbers and rules of tables have fewer
 _LIST_LENGTH = 900  # maximum characters of a list that is quoted whole
@@ -45,7 +45,7 @@ class Sentence:
     holds: frozenset[int | str] = frozenset()  # words of the question; a number stands for a group of synonyms
 
 
-@lru_cache(maxsize=256)  # popular passages come again
+@kept_apart(256)  # popular passages come again
 def read_sentences(
     text: str, language: str, spans: Sequence[Span] = (), title: str = "", *, begins: bool = False
 ) -> tuple[Sentence, ...]:

@@ -27,11 +27,13 @@ from llama_index.core.tools import BaseTool
 
 from rag_service.errors import ModelBusyError, ModelError, PromptTooLongError, RagError
 from rag_service.models.llm.token_rates import Refusal, read_refusal
+from rag_service.models.servers.counts import read_count
 from rag_service.models.servers.failures import (
     BUSY_STATUSES,
     ProviderError,
     is_connection_error,
     is_timeout,
+    proxy_in_words,
     seconds_to_wait,
     status_of,
 )
@@ -282,11 +284,11 @@ class ChatCall:
         usage = said.get("usage") or getattr(response.raw, "usage", None) or response.additional_kwargs
         # A count may come without the other, so they are read where Ollama puts them too.
         counts = {**said, **(usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {}))}
-        for name, count in counts.items():
-            if isinstance(count, int) and count and name in _PROMPT_COUNTS:
-                self.prompt_tokens = count
-            elif isinstance(count, int) and count and name in _COMPLETION_COUNTS:
-                self.completion_tokens = count
+        for name, value in counts.items():
+            if name in _PROMPT_COUNTS:
+                self.prompt_tokens = read_count(value) or self.prompt_tokens
+            elif name in _COMPLETION_COUNTS:
+                self.completion_tokens = read_count(value) or self.completion_tokens
         self._done = said.get("done", self._done)
         reason = said.get("done_reason")
         choices = getattr(response.raw, "choices", None)
@@ -368,7 +370,7 @@ def _model_error(error: Exception, *, begun: bool) -> ModelError:
     if status in BUSY_STATUSES:
         return ModelBusyError("The language model is busy with other requests.", retry_after=seconds_to_wait(error))
     if is_connection_error(error) and not begun:
-        return ModelError("The language model cannot be reached.", retry_after=5)
+        return ModelError(f"The language model cannot be reached{proxy_in_words(error)}.", retry_after=5)
     if is_timeout(error):
         return ModelError("The language model did not answer in time.")
     if status == 404:
@@ -380,7 +382,7 @@ def _model_error(error: Exception, *, begun: bool) -> ModelError:
         too_long.tokens, too_long.window = refusal.tokens, refusal.window
         return too_long
     if status is not None:
-        return ModelError("The language model refused the request.")
+        return ModelError(f"The language model refused the request{proxy_in_words(error)}.")
     return ModelError("The language model stopped before the end of its answer.")
 
 

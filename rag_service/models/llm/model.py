@@ -30,6 +30,7 @@ from llama_index.core.tools import BaseTool
 from rag_service.domain import ModelCall, Purpose
 from rag_service.errors import ModelError, ModelOutputError
 from rag_service.models.llm.call import ChatCall, ChatLimits, ToolCall, prepare_call
+from rag_service.models.llm.learned import Learned
 from rag_service.models.llm.loops import WINDOW, repeats, without_repetition
 from rag_service.models.llm.providers import Provider, build_llm
 from rag_service.models.llm.thinking import AnswerText, Piece
@@ -177,8 +178,8 @@ class ChatModel:
     rates: TokenRates = field(default_factory=TokenRates)  # of its tokens to ours
     _probing: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
     _counting: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
-    _window: int | None = field(default=None, init=False)  # as the server says; None: it has not said
-    _thinks_unmarked: bool | None = field(default=None, init=False)  # `AnswerText.opened_by_prompt` of the last answer
+    _window: Learned[int] = field(default_factory=Learned, init=False)  # as the server says
+    _thinks_unmarked: Learned[bool] = field(default_factory=Learned, init=False)  # `AnswerText.opened_by_prompt`
 
     @property
     def model_name(self) -> str:
@@ -194,12 +195,12 @@ class ChatModel:
     def context_window(self) -> int:
         """Tokens that prompt and answer share."""
         window = int(self.llm.metadata.context_window)
-        return window if self._window is None else min(window, self._window)
+        return min(window, self._window.value() or window)
 
     def learn_window(self, tokens: int | None) -> None:
         """Take in what the server says of its window. One that is no larger than an answer is not believed."""
         if tokens is not None and tokens > self.max_tokens:
-            self._window = tokens
+            self._window.add(tokens)
 
     def prompt_limit(self, language: str, *, answer_tokens: int | None = None) -> int:
         """Tokens, as we count them, of the longest prompt in a language that leaves room for an answer.
@@ -320,7 +321,7 @@ class ChatModel:
     def _begin_answer(self, max_tokens: int | None, *, retractable: bool) -> _Answer:
         if self.only_quotes:  # what documents say is no thought, and may repeat itself
             return _Answer(AnswerText(thinks=False), room=sys.maxsize, may_repeat=True)
-        known = self._thinks_unmarked
+        known = self._thinks_unmarked.value()
         return _Answer(
             AnswerText(hold=not retractable if known is None else known),
             room=(max_tokens or self.max_tokens) * _TOKEN_LENGTH,
@@ -332,7 +333,7 @@ class ChatModel:
         if spare is not None:
             self.refuses_switch = call.used_spare
         if schema is None and (answer.opened_by_prompt or not answer.is_cut):
-            self._thinks_unmarked = answer.opened_by_prompt
+            self._thinks_unmarked.add(answer.opened_by_prompt)
 
     def _report(
         self,

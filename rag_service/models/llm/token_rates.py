@@ -7,20 +7,28 @@ takes twice as many tokens for Spanish. What a server counts corrects our count,
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
 from rag_service.language.words import count_tokens
+from rag_service.models.llm.learned import Learned
+from rag_service.models.servers.counts import read_count
 
 RESERVE = 0.15  # share of the window kept free while nothing is known of the model's tokenizer
 # Prompts of one language differ: those of four passages of evals/cooperative.* take at most 5 % more tokens of SmolLM2
 # than the sample says.
 SPREAD = 0.06
+# A count farther off is that of a cut prompt, of odd text, or a mistake: prose takes up to twice as many tokens.
+FARTHEST = 3.0
 
 CountTokens = Callable[[str], Awaitable[int | None]]  # asks a server; None: it cannot count
+
+_refused: ContextVar[float | None] = ContextVar("refused_rate", default=None)
 
 _TOO_LONG = re.compile(
     r"context[ _-]?(?:length|size|window)|exceeds? the (?:model's |available )?context", re.IGNORECASE
@@ -38,24 +46,39 @@ class Refusal:
 
 @dataclass
 class TokenRates:
-    """The highest rate seen for each language: tokens of the server for each of ours."""
+    """Tokens of the server for each of ours, by language."""
 
-    rates: dict[str, float] = field(default_factory=dict)
+    rates: dict[str, float] = field(default_factory=dict)  # of texts that the server was asked to count
+    # Of its replies.
+    _seen: defaultdict[str, Learned[float]] = field(default_factory=lambda: defaultdict(Learned[float]))
 
-    def learn(self, language: str, *, ours: int, theirs: int) -> None:
-        """Take in what a server counted, `theirs`, for a text that is `ours` tokens long.
+    def learn(self, language: str, text: str, *, ours: int, theirs: int) -> None:
+        """Take in what a server counted, `theirs`, for a prompt that is `ours` tokens long.
 
-        A server that cuts prompts, or leaves out what it has in a cache, counts too few: only higher rates count.
+        Only a count of prose that can be true, and for a language that the server was not asked to count.
         """
+        if language not in self.rates and ours > 0 and 1 / FARTHEST <= theirs / ours <= FARTHEST and _is_prose(text):
+            self._seen[language].add(theirs / ours)
+
+    def refuse(self, *, ours: int, theirs: int) -> None:
+        """Take in what a server counted for a prompt that it refused: it holds for the rest of this answer."""
         if ours > 0:
-            self.rates[language] = max(self.rates.get(language, 0.0), theirs / ours)
+            _refused.set(min(theirs / ours, FARTHEST))
 
     def limit(self, language: str, *, window: int, answer_tokens: int) -> int:
         """How many of our tokens a prompt may have that leaves room for an answer in a window of the server's."""
         limit = int(window * (1 - RESERVE)) - answer_tokens
-        if (rate := self.rates.get(language)) is not None:
-            limit = min(limit, int((window - answer_tokens) / (rate * (1 + SPREAD))))
+        seen = self._seen[language].value() if language in self._seen else None
+        for rate in (self.rates.get(language, seen), _refused.get()):
+            if rate is not None:
+                limit = min(limit, int((window - answer_tokens) / (rate * (1 + SPREAD))))
         return limit
+
+
+def _is_prose(text: str) -> bool:
+    """Whether letters are the most of a text: blanks, figures and rules are counted in ways of their own."""
+    sample = text[::8]
+    return 2 * sum(map(str.isalpha, sample)) >= len(sample)
 
 
 def read_refusal(status: int | None, body: Any, text: str) -> Refusal | None:
@@ -73,10 +96,8 @@ def read_refusal(status: int | None, body: Any, text: str) -> Refusal | None:
     told = body.get("error", body) if isinstance(body, Mapping) else {}
     told = told if isinstance(told, Mapping) else {}
     stated = _WINDOW.search(text)
-    window, tokens = told.get("n_ctx"), told.get("n_prompt_tokens")
-    if stated and type(window) is not int:
-        window = int(stated[1])
-    return Refusal(tokens=tokens if type(tokens) is int else None, window=window if type(window) is int else None)
+    window = read_count(told.get("n_ctx")) or (read_count(stated[1]) if stated else None)
+    return Refusal(tokens=read_count(told.get("n_prompt_tokens")), window=window)
 
 
 def counting_client(client: httpx.AsyncClient, url: str, model: str, key: str) -> CountTokens:
@@ -96,8 +117,8 @@ def counting_client(client: httpx.AsyncClient, url: str, model: str, key: str) -
         if response.status_code != httpx.codes.OK:
             return None
         said = response.json()
-        tokens = said.get("count", len(said.get("tokens", ())))
-        return int(tokens) or None
+        tokens = said.get("tokens")
+        return read_count(said.get("count", len(tokens) if isinstance(tokens, list) else None))
 
     return count
 
@@ -108,4 +129,6 @@ async def count_samples(rates: TokenRates, samples: Mapping[str, str], count: Co
         theirs = await count(text)
         if theirs is None:
             return
-        rates.learn(language, ours=count_tokens(text), theirs=theirs)
+        rate = theirs / count_tokens(text)
+        if 1 / FARTHEST <= rate <= FARTHEST:
+            rates.rates[language] = rate

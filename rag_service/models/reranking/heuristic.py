@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import chain
 from uuid import UUID
 
@@ -36,6 +35,7 @@ from rag_service.language.ngrams import (
     weigh_by_rarity,
 )
 from rag_service.models.reranking.reranker import by_score
+from rag_service.recent import kept_apart
 
 PASSAGE_WEIGHT = 0.2
 SENTENCE_WEIGHT = 0.3
@@ -83,13 +83,13 @@ def _shares(asked: Ngrams, hits: Sequence[Hit]) -> tuple[npt.NDArray[np.float64]
 
 # Reading twenty passages takes longer than all else here, and popular passages come again.
 # 512 passages of 800 tokens take 15 MB.
-@lru_cache(maxsize=512)
+@kept_apart(512)
 def _read(text: str) -> Joined:
     """The n-grams of its sentences."""
     return join_ngrams(list(map(character_ngrams, _SENTENCE_END.split(text))))
 
 
-@lru_cache(maxsize=2048)  # chunks of a document share their title, those of a section their headings too
+@kept_apart(2048)  # chunks of a document share their title, those of a section their headings too
 def _read_headings(headings: str) -> Ngrams:
     return character_ngrams(headings)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
 import time
+import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import httpx
@@ -22,6 +24,34 @@ def tls_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+def is_private_host(host: str) -> bool:
+    """Whether a host is this machine or in a private network: an address of it, or a name that only it resolves."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal"))
+    return address.is_private or address.is_loopback or address.is_link_local
+
+
+def direct_hosts(settings: Settings) -> dict[str, None]:
+    """Mounts of an httpx client by which private model servers are reached without the proxy of the environment."""
+    if settings.servers.proxy_private_servers:
+        return {}
+    hosts = {httpx.URL(url).host for url in (settings.servers.ollama_url, settings.servers.openai_url)}
+    return {f"all://{f'[{host}]' if ':' in host else host}": None for host in hosts if is_private_host(host)}
+
+
+def proxy_variable(settings: Settings, url: str) -> str | None:
+    """The environment variable whose proxy leads to a model server; None if it is reached directly."""
+    parts = httpx.URL(url)
+    if is_private_host(parts.host) and not settings.servers.proxy_private_servers:
+        return None
+    if urllib.request.proxy_bypass(parts.host):
+        return None
+    proxies = urllib.request.getproxies_environment()
+    return next((f"{kind.upper()}_PROXY" for kind in (parts.scheme, "all") if proxies.get(kind)), None)
+
+
 def client_options(settings: Settings, *, read_timeout: float) -> dict[str, Any]:
     """Keyword arguments of an httpx client, or of one that passes them on.
 
@@ -35,7 +65,14 @@ def client_options(settings: Settings, *, read_timeout: float) -> dict[str, Any]
         # The callers limit concurrency; a second limit here would only queue out of sight.
         "limits": httpx.Limits(max_connections=None, max_keepalive_connections=settings.chat.concurrency),
         "verify": tls_context(),
+        "mounts": direct_hosts(settings),
+        "event_hooks": {"request": [partial(_note_proxy, settings)]},
     }
+
+
+async def _note_proxy(settings: Settings, request: httpx.Request) -> None:
+    """Note the variable whose proxy a request takes, for the message of a failure (`failures.proxy_in_words`)."""
+    request.extensions["rag_proxy"] = proxy_variable(settings, str(request.url))
 
 
 def bearer(settings: Settings) -> dict[str, str]:
@@ -57,6 +94,7 @@ class ServerProbe:
     timeout: float  # seconds
     error: type[ModelError] = ModelError
     headers: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mapping[str, None] = field(default_factory=dict)  # of the client
     ask: Callable[[], Awaitable[None]] | None = None  # instead of the address; raises ModelError
     _asked_at: float = field(default=-KEPT_SECONDS, init=False)
     _failure: ModelError | None = field(default=None, init=False)
@@ -80,7 +118,7 @@ class ServerProbe:
         if self.url is None:
             return None
         try:
-            async with httpx.AsyncClient(timeout=self.timeout, verify=tls_context()) as client:
+            async with httpx.AsyncClient(timeout=self.timeout, verify=tls_context(), mounts=self.mounts) as client:
                 reply = await client.get(self.url, headers=self.headers)
         except httpx.HTTPError as error:
             failure = self.error("The server cannot be reached.")
@@ -101,6 +139,7 @@ def build_probes(
     `own_server` asks the server that this service runs, for the provider `gguf`.
     """
     timeout = min(settings.servers.connect_timeout, 2.0)  # /health/ready gives each probe three seconds
+    mounts = direct_hosts(settings)
     probes = {}
     for name, provider, breaker, error in (
         ("chat", settings.chat.provider, chat, ModelError),
@@ -108,10 +147,12 @@ def build_probes(
     ):
         if provider == "ollama":
             url = f"{settings.servers.ollama_url}/api/version"
-            probes[name] = ServerProbe(url, breaker, timeout=timeout, error=error)
+            probes[name] = ServerProbe(url, breaker, timeout=timeout, error=error, mounts=mounts)
         elif provider == "openai_like":
             url = f"{settings.servers.openai_url}/models"
-            probes[name] = ServerProbe(url, breaker, timeout=timeout, error=error, headers=bearer(settings))
+            probes[name] = ServerProbe(
+                url, breaker, timeout=timeout, error=error, headers=bearer(settings), mounts=mounts
+            )
         elif provider == "gguf":
             probes[name] = ServerProbe(None, breaker, timeout=timeout, error=error, ask=own_server)
         elif provider not in ("extractive", "local", "huggingface"):
@@ -122,7 +163,8 @@ def build_probes(
 async def read_digest(settings: Settings, model: str) -> str:
     """The digest of a model's weights, as Ollama tells it; "" if it does not. Raises ModelError if it is down."""
     try:
-        async with httpx.AsyncClient(timeout=settings.servers.connect_timeout, verify=tls_context()) as client:
+        options = client_options(settings, read_timeout=settings.servers.connect_timeout)
+        async with httpx.AsyncClient(**options) as client:
             listed = (await client.get(f"{settings.servers.ollama_url}/api/tags")).raise_for_status().json()
         found = {entry["name"]: str(entry.get("digest") or "") for entry in listed["models"]}
     except (httpx.HTTPError, httpx.InvalidURL) as error:

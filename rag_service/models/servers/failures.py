@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -17,6 +18,7 @@ from rag_service.errors import ModelBusyError, ModelError, ModelOutputError
 
 BUSY_STATUSES = frozenset({429, 503})
 SERVER_STATUSES = frozenset({429, 500, 502, 503, 504})
+REFUSED_STATUSES = frozenset({401, 402, 403, 407, 502, 504})  # of credentials and gateways, whatever was sent
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -52,8 +54,18 @@ def is_connection_error(error: BaseException) -> bool:
     """
     if status_of(error) is not None:
         return False
-    lost = (ConnectionError, httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
+    lost = (ConnectionError, httpx.NetworkError, httpx.ProxyError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
     return any(isinstance(link, lost) for link in _chain(error))
+
+
+def proxy_in_words(error: BaseException) -> str:
+    """Words for the message of a failure: the proxy through which the server was called, if there was one."""
+    for link in _chain(error):
+        with suppress(RuntimeError):  # httpx's for an error without a request
+            request = getattr(link, "request", None)
+            if isinstance(request, httpx.Request) and (variable := request.extensions.get("rag_proxy")):
+                return f" (called through the proxy that {variable} names; NO_PROXY excepts hosts from it)"
+    return ""
 
 
 def is_timeout(error: BaseException) -> bool:
@@ -109,7 +121,8 @@ class ProviderError(Exception):
     """A client package's error as it goes to the log: its kind, its status, its text without echoes."""
 
     def __init__(self, error: BaseException, sent: Sequence[str]):
-        super().__init__(f"{type(error).__name__}: {hide_echoes(str(error)[:MAX_TEXT], sent)}")
+        self.said = hide_echoes(str(error)[:MAX_TEXT], sent)
+        super().__init__(f"{type(error).__name__}: {self.said}")
         self.status_code = status_of(error)
         self.__traceback__ = error.__traceback__
 

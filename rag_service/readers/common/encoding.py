@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 
+from rag_service.readers.common.legacy_encoding import decode_legacy
+
 _MARKS = (  # UTF-32 first: its little-endian mark starts with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -15,15 +17,13 @@ _MARKS = (  # UTF-32 first: its little-endian mark starts with that of UTF-16
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_-]{2,30})""")
 _SAMPLE = 65_536  # bytes inspected
 _TEXT_CONTROLS = frozenset(b"\t\n\v\f\r\x1a\x1b\b")
-_WESTERN_SHARE = 0.25  # accented letters among all letters; Spanish has 3 %, French 4 %, Cyrillic read as cp1252 95 %
 
 
 def decode_text(data: bytes) -> str | None:
     """The text of a file, or None if the bytes are not text.
 
     A byte-order mark decides; damaged characters after it become U+FFFD. Otherwise: UTF-16 by the pattern of its NULs,
-    strict UTF-8, cp1252 if the result looks Western European (charset-normalizer guesses wrongly on short Spanish
-    texts), and finally charset-normalizer's best guess.
+    UTF-8, and finally the encoding that makes the best words (charset-normalizer guesses wrongly on short texts).
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
@@ -61,6 +61,11 @@ def decode_page(data: bytes, *, encoding: str | None = None) -> str | None:
         foreign = sum(not character.isascii() for character in found)
         return text if found.count("�") * 2 > foreign else found  # mostly damaged: it is declared wrongly
     return text
+
+
+def declares_encoding(data: bytes) -> bool:
+    """Whether a file says in which encoding it is, as web pages and XML do."""
+    return _DECLARED.search(data[:2_048]) is not None
 
 
 def codec_of(label: str) -> str:
@@ -102,13 +107,31 @@ def _looks_binary(data: bytes) -> bool:
     return controls > max(len(sample) * 0.01, min(len(sample) * 0.2, 8))
 
 
-def _legacy(data: bytes) -> str | None:
-    text = data.decode("cp1252", errors="replace")
-    letters = [char for char in text[:_SAMPLE] if char.isalpha()]
-    accented = sum(not char.isascii() for char in letters)
-    if "�" not in text and letters and accented <= len(letters) * _WESTERN_SHARE:
-        return text
-    from charset_normalizer import from_bytes
+def guessed_encoding(data: bytes) -> str | None:
+    """The encoding that `decode_text` took for a file, if another may be the right one; None: it is certain."""
+    if data.startswith(tuple(mark for mark, _ in _MARKS)) or _utf16_without_mark(data) is not None:
+        return None
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        if _damaged_utf8(data) is not None:
+            return "utf-8, damaged"
+        found = decode_legacy(data)
+        return None if found is None or found.is_certain else found.encoding
+    return None
 
-    best = from_bytes(data[: 4 * _SAMPLE]).best()
-    return None if best is None else data.decode(best.encoding, errors="replace")
+
+def _legacy(data: bytes) -> str | None:
+    damaged = _damaged_utf8(data)
+    if damaged is not None:
+        return damaged
+    found = decode_legacy(data)
+    return None if found is None else found.text
+
+
+def _damaged_utf8(data: bytes) -> str | None:
+    """UTF-8 with some wrong bytes, which become U+FFFD; legacy encodings have hardly a valid sequence."""
+    text = data.decode("utf-8", errors="replace")
+    damaged = text.count("\ufffd")
+    foreign = len(re.findall(r"[^\x00-\x7f\ufffd]", text[: 4 * _SAMPLE]))
+    return text if foreign >= 3 * damaged else None

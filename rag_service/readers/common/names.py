@@ -9,8 +9,8 @@ import unicodedata
 SUFFIXES = (
     ".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".rtf", ".eml", ".mht", ".mhtml", ".msg", ".mbox",
     ".html", ".htm", ".xhtml", ".epub", ".xml", ".rss", ".atom", ".nxml", ".json", ".jsonl", ".ndjson", ".geojson",
-    ".yaml", ".yml", ".ics", ".vtt", ".srt", ".csv", ".tsv", ".md", ".markdown", ".txt", ".zip", ".docm", ".xlsm",
-    ".pptm", ".dotx", ".xltx", ".potx", ".ppsx",
+    ".ipynb", ".yaml", ".yml", ".ics", ".vtt", ".srt", ".csv", ".tsv", ".md", ".markdown", ".txt", ".zip", ".docm",
+    ".xlsm", ".pptm", ".dotx", ".xltx", ".potx", ".ppsx",
 )  # fmt: skip
 OLD_OFFICE_SUFFIXES = (".doc", ".xls", ".ppt")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
@@ -21,7 +21,7 @@ REFUSED_SUFFIXES = (
 )  # fmt: skip
 FORMATS = (
     "PDF, Word, Excel, PowerPoint and OpenDocument files, RTF, e-mails and mailboxes, web pages, EPUB, XML, JSON, "
-    "YAML, calendars, subtitles, CSV, Markdown, plain text, and ZIP archives of these"
+    "notebooks, YAML, calendars, subtitles, CSV, Markdown, plain text, and ZIP archives of these"
 )
 MAX_NAME = 255  # the longest name that common file systems take
 _FALLBACK = "document"

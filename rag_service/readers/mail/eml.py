@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from email import message_from_bytes, policy
+from email import message_from_bytes
 from email.message import EmailMessage
 from typing import cast
 
@@ -12,6 +12,7 @@ from rag_service.errors import DocumentError
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.encoding import codec_of, decode_text
 from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.mail.headers import MAIL_POLICY, MAX_HEADER, warn_of_headers
 from rag_service.readers.mail.message import ENCRYPTED, Attachment, Message, build_message
 from rag_service.readers.mail.signed import read_signed
 
@@ -31,7 +32,7 @@ def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     Raises DocumentError without text or nested too deeply, and TooLargeError.
     """
     try:
-        message = message_from_bytes(data, policy=policy.default)
+        message = message_from_bytes(data, policy=MAIL_POLICY)
         found = list(_leaves(message, name))
     except RecursionError as error:
         raise DocumentError(f'"{name}" is nested too deeply to be read.') from error
@@ -54,7 +55,7 @@ def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
             plain=bodies.get("text/plain"),
             html=bodies.get("text/html"),
             attachments=attachments,
-            warnings=[ENCRYPTED] if any(map(_is_encrypted, found)) else [],
+            warnings=[*([ENCRYPTED] if any(map(_is_encrypted, found)) else []), *warn_of_headers([message])],
         ),
         name=name,
         media_type=MEDIA_TYPE,
@@ -87,7 +88,7 @@ def _read_enclosed(part: EmailMessage) -> EmailMessage | None:
     """The message that a signature encloses, or None if it is encrypted."""
     payload = part.get_payload(decode=True)
     content = read_signed(payload) if isinstance(payload, bytes) else None
-    return None if content is None else message_from_bytes(content, policy=policy.default)
+    return None if content is None else message_from_bytes(content, policy=MAIL_POLICY)
 
 
 def _is_encrypted(part: EmailMessage) -> bool:
@@ -136,12 +137,9 @@ def _text(part: EmailMessage) -> str:
 
 
 def _header(message: EmailMessage, key: str) -> str:
-    try:
-        value = message[key]
-        text = "" if value is None else str(value)
-        if "�" in text:  # bytes that are not encoded, as old programs write them
-            raw = next(str(value) for name, value in message.raw_items() if name.lower() == key.lower())
-            text = decode_text(raw.encode("ascii", "surrogateescape")) or text
-        return text
-    except Exception:  # noqa: BLE001 - the parser of headers raises anything on broken ones (python/cpython#81261)
-        return ""
+    value = message[key]
+    text = "" if value is None else str(value)
+    if "�" in text:  # bytes that are not encoded, as old programs write them
+        raw = next(str(value) for name, value in message.raw_items() if name.lower() == key.lower())
+        text = decode_text(raw[:MAX_HEADER].encode("ascii", "surrogateescape")) or text
+    return text

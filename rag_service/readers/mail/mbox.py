@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from email import policy
 from email.parser import BytesHeaderParser
 
 from rag_service.domain import ParsedDocument
@@ -11,6 +10,7 @@ from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.embedded_files import MAX_PARTS, Parts
 from rag_service.readers.common.names import choose_title, clean_file_name
+from rag_service.readers.mail.headers import MAIL_POLICY
 
 MEDIA_TYPE = "application/mbox"
 _SEPARATOR = re.compile(rb"(?:\A|\r?\n\r?\n)From [^\r\n]*\r?\n(?=[!-9;-~]+:)")  # a header follows
@@ -40,8 +40,5 @@ def parse_mbox(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
 
 
 def _subject(message: bytes) -> str:
-    try:
-        subject = str(BytesHeaderParser(policy=policy.default).parsebytes(message)["Subject"] or "")
-    except Exception:  # noqa: BLE001 - the parser of headers raises anything on broken ones (python/cpython#81261)
-        subject = ""
+    subject = str(BytesHeaderParser(policy=MAIL_POLICY).parsebytes(message)["Subject"] or "")
     return one_line(subject).replace("/", "-").replace("\\", "-")[:_MAX_SUBJECT] or "message"

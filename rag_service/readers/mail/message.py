@@ -10,6 +10,7 @@ from rag_service.domain import MAIL_HEADER, Location, ParsedDocument
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title
+from rag_service.readers.mail.headers import MAX_HEADER
 from rag_service.readers.mail.thread import MailWriter, name_message, split_quoted
 from rag_service.readers.web.html import read_page, write_page
 
@@ -20,7 +21,6 @@ _SIGNED = re.compile(  # RFC 9580, section 7
     re.DOTALL | re.MULTILINE,
 )
 _SEALED = re.compile(r"^-----BEGIN PGP MESSAGE-----.*?(?:^-----END PGP MESSAGE-----|\Z)", re.DOTALL | re.MULTILINE)
-_MAX_HEADER = 20_000  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ def build_message(message: Message, *, name: str, media_type: str, parts: Parts)
     """
     builder = TextBuilder(name)
     header_place = Location(part=MAIL_HEADER)
-    shown = [(key, one_line(value)[:_MAX_HEADER]) for key, value in message.headers if value]
+    shown = [(key, one_line(value)[:MAX_HEADER]) for key, value in message.headers if value]
     for key, value in shown:
         builder.write(f"{key}: {value}", header_place)
         builder.write("\n")

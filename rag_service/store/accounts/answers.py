@@ -21,14 +21,12 @@ async def store_answer(
 ) -> None:
     """Keep the record of an answer.
 
-    The commit does not wait for the disk: that would take longer than all other statements of an answer together. A
-    crash of the database loses the records of the last half second
-    (https://www.postgresql.org/docs/current/wal-async-commit.html). An agent that answers without documents, because
-    they do not answer, replaces the record of that try.
+    It is on the disk when the transaction ends: an answer that was given can be looked up after any crash
+    (docs/decisions/067-durable-records.md). An agent that answers without documents, because they do not answer,
+    replaces the record of that try.
     """
     await connection.execute(
-        "INSERT INTO answers (id, user_id, record)"
-        " SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)"
+        "INSERT INTO answers (id, user_id, record) VALUES (%s, %s, %s)"
         " ON CONFLICT (id) DO UPDATE SET record = excluded.record",
         [answer_id, identity.user_id, json.dumps(record, default=str)],
     )

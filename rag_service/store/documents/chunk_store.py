@@ -124,7 +124,12 @@ class ChunkStore(Unpicklable, PGVectorStore):
         given, ConflictError if another document has a node id, PermissionDeniedError if the identity may not write to
         the corpus.
         """
-        if wrong := [node for node in nodes if len(node.embedding or ()) != self.embed_dim]:
+        # Our pipeline writes [] for a text that the model cannot embed; others have to bring a vector.
+        if wrong := [
+            node
+            for node in nodes
+            if len(node.embedding or ()) != self.embed_dim and not (self._writer and node.embedding == [])
+        ]:
             raise InputError(
                 f"Node {wrong[0].node_id} needs an embedding of {self.embed_dim} numbers; it has"
                 f" {len(wrong[0].embedding or ())}."

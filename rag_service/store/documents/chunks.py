@@ -28,14 +28,17 @@ CHAR_START = "rag_char_start"
 CHAR_END = "rag_char_end"
 CHUNK_TYPE = "chunk_type"
 LANGUAGE = "language"
+WITHOUT_VECTOR = "rag_without_vector"  # of a node with the vector []: why the model gave none; not stored with it
 SPANS = "rag_spans"  # [[start, end, {location}], ...] in document offsets
+_VECTOR = "coalesce(embedding::vector::real[], '{}')"
 REQUIRED_KEYS = (CORPUS_ID, DOCUMENT_ID, CHUNK_INDEX, CHAR_START, CHAR_END)
 
 
 async def write_chunks(connection: Connection, nodes: Sequence[BaseNode]) -> list[str]:
     """Write nodes and their postings inside the caller's transaction; returns node ids.
 
-    Raises InputError if a node lacks one of `REQUIRED_KEYS` or its embedding.
+    A node with the embedding [] is stored without a vector, and found by its words. Raises InputError if a node lacks
+    one of `REQUIRED_KEYS` or its embedding.
     """
     if not nodes:
         return []
@@ -71,7 +74,7 @@ async def read_nodes(
 
     `where` is fixed text with named parameters.
     """
-    vector = "embedding::vector::real[]" if with_vectors else "NULL"
+    vector = _VECTOR if with_vectors else "NULL"
     cursor = await connection.execute(
         f"""SELECT id, text, metadata_, spans, {vector},
                    corpus_id::text, document_id::text, chunk_index, char_start, char_end
@@ -90,9 +93,10 @@ async def read_nodes(
 
 
 async def read_vectors(connection: Connection, document_id: UUID) -> dict[str, list[float]]:
-    """The vectors of a document's nodes, by node id."""
+    """The vectors of a document's nodes, by node id; [] where there is none."""
     cursor = await connection.execute(
-        "SELECT node_id, embedding::vector::real[] FROM data_chunks WHERE document_id = %s", [document_id]
+        f"SELECT node_id, {_VECTOR} FROM data_chunks WHERE document_id = %s",  # noqa: S608 - fixed text
+        [document_id],
     )
     return dict(await cursor.fetchall())
 
@@ -104,7 +108,7 @@ async def _insert_chunks(connection: Connection, ids: list[int], nodes: Sequence
             node.get_content(MetadataMode.NONE),
             _json(_serialise(node)),
             node.node_id,
-            _json(node.get_embedding()),  # as pgvector reads a vector, too
+            _json(node.embedding) if node.embedding else None,  # as pgvector reads a vector, too
             str(node.metadata[CORPUS_ID]),
             str(node.metadata[DOCUMENT_ID]),
             node.metadata[CHUNK_INDEX],

@@ -74,7 +74,8 @@ async def _by_vector(connection: Connection, query: VectorStoreQuery, where: Whe
         return await search_dense(connection, query.query_embedding, limit=limit)
     condition, parameters = where
     cursor = await connection.execute(
-        f"""WITH found AS MATERIALIZED (SELECT c.id, c.embedding FROM {READABLE} AND {condition})
+        f"""WITH found AS MATERIALIZED (
+                SELECT c.id, c.embedding FROM {READABLE} AND {condition} AND c.embedding IS NOT NULL)
             SELECT id, 1 - (embedding <=> %(vector)s::halfvec) FROM found
             ORDER BY embedding <=> %(vector)s::halfvec, id LIMIT %(limit)s""",  # noqa: S608 - fixed text
         parameters | {"vector": HalfVector(query.query_embedding), "limit": limit},

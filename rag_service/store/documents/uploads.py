@@ -50,6 +50,7 @@ class NewUpload:
     content_hash: str  # SHA-256 of the bytes, hex
     fingerprint: str  # of the ingest settings in force
     id: UUID = field(default_factory=uuid4)
+    received_at: datetime | None = None  # by the database's clock, where it was kept in the meantime; None: now
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ class Upload:
     total: int | None  # chunks in all; None until they are cut
     attempts: int
     claim: int
-    created_at: datetime
+    created_at: datetime  # when it was received: of the versions of a document, the newest counts
     updated_at: datetime
 
 
@@ -94,7 +95,10 @@ async def accept_upload(
 
     The same content under the same name is accepted once: an indexed or waiting one is returned as it stands, with its
     lifetime renewed. A changed file supersedes what waits under its name; what is indexed under it stays searchable
-    until the new version is stored. Raises like `require_writable`, and StoreError if the bytes cannot be kept.
+    until the new version is stored. A file that was kept for a while, and received before another version that is
+    indexed or waits, is superseded at once.
+
+    Raises like `require_writable`, and StoreError if the bytes cannot be kept.
     """
     await _clear_expired(connection, new)
     await require_writable(connection, new.corpus_id)
@@ -106,6 +110,8 @@ async def accept_upload(
         await connection.execute("UPDATE documents SET expires_at = %s WHERE id = %s", [expiry, found.document_id])
         await connection.execute("UPDATE uploads SET expires_at = %s WHERE id = %s", [expiry, found.id])
         return found, False
+    if (overtaken := await _find_overtaken(connection, new)) is not None:
+        return await _insert_upload(connection, identity, new, overtaken, status="failed", code="superseded"), False
     document_id, indexed = await _prepare_document(connection, new)
     await connection.execute(
         "UPDATE uploads SET status = 'failed', code = 'superseded', reason = %s, claim = claim + 1, updated_at = now()"
@@ -113,7 +119,21 @@ async def accept_upload(
         [_SUPERSEDED, document_id],
     )
     await originals.write(connection, document_id, new.content_hash, corpus_id=new.corpus_id, data=new.source.data)
-    return await _insert_upload(connection, identity, new, document_id, indexed=indexed), not indexed
+    status = "indexed" if indexed else "pending"
+    return await _insert_upload(connection, identity, new, document_id, status=status), not indexed
+
+
+async def _find_overtaken(connection: Connection, new: NewUpload) -> UUID | None:
+    """The document of this name if another version of it was received later than this one, which was kept.
+
+    A version from the future is one of before the clock was set back.
+    """
+    query = """SELECT d.id FROM documents d WHERE d.corpus_id = %s AND d.name = %s AND EXISTS (
+                   SELECT FROM uploads u WHERE u.document_id = d.id AND u.status <> 'failed'
+                   AND u.created_at > %s AND u.created_at <= clock_timestamp())
+               FOR KEY SHARE OF d"""
+    found: UUID | None = await fetch_value(connection, query, [new.corpus_id, new.name, new.received_at])
+    return found
 
 
 async def _clear_expired(connection: Connection, new: NewUpload) -> None:
@@ -172,21 +192,29 @@ async def _prepare_document(connection: Connection, new: NewUpload) -> tuple[UUI
 
 
 async def _insert_upload(
-    connection: Connection, identity: Identity, new: NewUpload, document_id: UUID, *, indexed: bool
+    connection: Connection,
+    identity: Identity,
+    new: NewUpload,
+    document_id: UUID,
+    *,
+    status: str,
+    code: str | None = None,
 ) -> Upload:
+    """Store the row of an upload; `code` is `superseded` where there is nothing left to do."""
     source = new.source
     return await fetch_one(
         connection,
         Upload,
         f"""INSERT INTO uploads (id, document_id, corpus_id, user_id, content_hash, file_name, title, source, tags,
-                                 fields, metadata, size_bytes, expires_at, status, created_at)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp())
+                                 fields, metadata, size_bytes, expires_at, status, code, reason, created_at)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+                    least(%s, clock_timestamp()))
             RETURNING {_UPLOADS.columns}""",  # noqa: S608 - fixed text
         [
             new.id, document_id, new.corpus_id, identity.user_id, new.content_hash, source.file_name, source.title,
             source.source, list(source.tags), json.dumps(dict(source.fields)),
             json.dumps(dict(source.metadata), default=str), len(source.data), source.expires_at,
-            "indexed" if indexed else "pending",
+            status, code, _SUPERSEDED if code else None, new.received_at,
         ],
         missing=_MISSING,
     )  # fmt: skip

@@ -24,20 +24,23 @@ MOST_NEIGHBOURS = 1_000  # what pgvector allows
 # Every chunk in scope is compared once, and its distance given in one value with all others: rows of their own, and
 # PostgreSQL's sorting of them, take 0.4 ms more for a thousand chunks, where this takes 1.
 _EXACT = """
-SELECT coalesce(string_agg(int8send(c.id) || float8send(c.embedding <=> %(vector)s::halfvec), ''::bytea), ''::bytea)
+SELECT coalesce(string_agg(int8send(c.id) || float8send(coalesce(c.embedding <=> %(vector)s::halfvec, 'NaN')),
+                           ''::bytea), ''::bytea)
 FROM data_chunks c WHERE {where}
 """
 _DISTANCE = np.dtype([("id", ">i8"), ("distance", ">f8")])  # as the statement above packs them
 _BY_GRAPH = """
 SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c
-WHERE {where} ORDER BY c.embedding <=> %(vector)s::halfvec LIMIT %(limit)s
+WHERE {where} AND c.embedding IS NOT NULL ORDER BY c.embedding <=> %(vector)s::halfvec LIMIT %(limit)s
 """
-_BY_ID = "SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c WHERE c.id = ANY(%(ids)s)"
+_BY_ID = """
+SELECT c.id, coalesce(1 - (c.embedding <=> %(vector)s::halfvec), 'NaN') FROM data_chunks c WHERE c.id = ANY(%(ids)s)
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cosines:
-    """Cosines of chunks, each once, in no order; parallel arrays."""
+    """Cosines of chunks, each once, in no order; parallel arrays. Those of chunks without a vector are NaN."""
 
     ids: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
@@ -54,13 +57,13 @@ async def search_dense(
     scope: SearchScope | None = None,
     limit: int,
 ) -> list[tuple[int, float]]:
-    """Nearest chunks by cosine: (chunk id, cosine), best first."""
+    """Nearest chunks by cosine: (chunk id, cosine), best first; those without a vector are left out."""
     if scope is None:
         scope = await resolve_scope(connection, filters or Filters())
     search = DenseSearch(scope, vector, nearest=limit)
     await search.read(connection)
     found = await search.cosines(connection)
-    order = np.lexsort((found.ids, -found.values))
+    order = np.lexsort((found.ids, -found.values))[: np.count_nonzero(~np.isnan(found.values))]  # NaN is last
     return list(zip(found.ids[order].tolist(), found.values[order].tolist(), strict=True))
 
 

@@ -23,6 +23,7 @@ MAX_LIMIT = 50  # rows or groups
 _MAX_TABLES, _MAX_COLUMNS = 5, 30  # that a description tells about
 _MAX_EXAMPLES = 5  # of a column
 _MAX_CELL = 40  # characters of an example
+_MAX_EXPONENT = 1000  # of a number in a condition: PostgreSQL writes 1e999999 as a million digits
 _FIGURES = (Operation.SUM, Operation.MEAN, Operation.MEDIAN, Operation.DIFFERENCE, Operation.RATIO, Operation.SHARE)
 _EXTREMES = (Operation.MAXIMUM, Operation.MINIMUM)
 _PAIRS = (Operation.DIFFERENCE, Operation.RATIO)
@@ -140,7 +141,7 @@ def _filter(place: int, comparison: Comparison, given: Sequence[str], table: Sto
         )
     except (ValueError, InvalidOperation) as error:
         raise _fault("A value is not of the kind of its column.") from error
-    if not all(number.is_finite() for number in numbers):
+    if not all(number.is_finite() and abs(number.adjusted()) <= _MAX_EXPONENT for number in numbers):
         raise _fault("A value is not of the kind of its column.")
     return Filter(column=place, comparison=comparison, values=numbers)
 

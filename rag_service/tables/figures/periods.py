@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from rag_service.language.languages import languages_of
 from rag_service.language.words import words
+from rag_service.recent import kept_apart
 from rag_service.tables.periods import period_year
 
 YEARLY = 3  # place of a year in `durations`
@@ -41,7 +42,7 @@ class Period:
         return same and self.year - other.year == years
 
 
-@lru_cache(maxsize=5_000)
+@kept_apart(5_000)
 def read_period(name: str) -> Period | None:
     """The period of a column's name; None if it is none."""
     year = period_year(name)

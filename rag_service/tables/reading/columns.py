@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from rag_service.domain import column_letters
-from rag_service.language.detection import guess_language
+from rag_service.language.detection import guess_known_language
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import words
 from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of, fold_word, fold_words
@@ -52,7 +52,7 @@ def read_columns(
     """
     shown = set() if decimal else set(filter(None, (decimal_of([*set(cells)]) for cells in texts.values())))
     decimal = decimal or (shown.pop() if len(shown) == 1 else None)
-    language = guess_language(" ".join([*names.values()][:_NAMES]))
+    language = guess_known_language(" ".join([*names.values()][:_NAMES]))
     found: list[ReadColumn] = []
     for place, cells in texts.items():
         name, unit = split_unit(names[place])

@@ -10,6 +10,7 @@ import pytest
 
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer
+from rag_service.recent import keep_for
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.documents.documents import DocumentInput
 from tests.doubles.openai import CHAT, TOKENIZE, OpenAIDouble, count_prompt, openai_server
@@ -86,7 +87,8 @@ async def test_a_smaller_window_of_the_server_is_kept_to(
         answer = await ask(service)
         assert answer.model_error is None
         await ask(service)
-        assert service.chat.context_window == 3000
+        with keep_for(LOCAL_ADMIN.user_id):
+            assert service.chat.context_window == 3000
     assert len(openai_server.bodies(CHAT)) == 3
 
 

@@ -269,6 +269,7 @@ def test_a_full_disk_refuses_documents_but_takes_no_answer_away(
         assert (refused.status_code, refused.json()["code"]) == (507, "no_space")
         answer = client.post(ANSWER, json={"query": QUESTION})
         assert answer.json()["citations"][0]["status"] == "verified"
+        assert answer.json()["recorded"] is False
         assert client.get(f"/api/v1/answers/{answer.json()['answerId']}").status_code == 404  # only its record is lost
         owner.execute("DROP TRIGGER full_disk ON rag.documents")
     add_document(client, "The gate opens at six.", "gate.txt")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from rag_service.errors import SearchTimeoutError, StoreError, UnsafeRoleError
-from rag_service.store.database import SETTINGS, Database
+from rag_service.domain import Identity, Role
+from rag_service.errors import AuthenticationError, NotFoundError, SearchTimeoutError, StoreError, UnsafeRoleError
+from rag_service.store.accounts.answers import store_answer
+from rag_service.store.accounts.users import create_user
+from rag_service.store.database import SETTINGS, Connection, Database
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
+from rag_service.store.patience import one_patience
 from tests.integration.store.texts import ADMIN
 
 
@@ -101,3 +107,51 @@ async def test_every_connection_searches_with_the_settings_of_this_module(databa
         shown = dict(await cursor.fetchall())
     assert shown.pop("search_path").replace(" ", "") == SETTINGS["search_path"]
     assert shown == {name: value for name, value in SETTINGS.items() if name != "search_path"}
+
+
+async def test_the_transactions_of_a_request_together_wait_no_longer_than_one() -> None:
+    database = Database("postgresql://rag@127.0.0.1:9/rag", pool_size=1, timeout=1.0)
+    await database.open()
+
+    async def wait() -> float:
+        began = time.monotonic()
+        with pytest.raises(StoreError):
+            async with database.transaction(ADMIN):
+                pytest.fail("there is no database")
+        return time.monotonic() - began
+
+    try:
+        with one_patience():
+            first, second, third = await wait(), await wait(), await wait()
+        assert first >= 0.9
+        assert second + third < first / 2
+        assert await wait() >= 0.9  # another request has a patience of its own
+    finally:
+        await database.close()
+
+
+async def test_what_belongs_to_a_user_who_was_deleted_meanwhile_is_refused_with_401(
+    database: Database, database_server: EmbeddedServer
+) -> None:
+    async with database.transaction(ADMIN) as connection:
+        user = await create_user(connection, name="ana", role=Role.USER)
+    ana = Identity(user_id=user.id, role=Role.USER)
+    with pytest.raises(AuthenticationError):
+        async with database.transaction(ana) as connection:
+            with psycopg.connect(
+                make_conninfo(database_server.owner_conninfo, dbname=await name_of(connection))
+            ) as owner:
+                owner.execute("DELETE FROM rag.users WHERE id = %s", [ana.user_id])
+            await store_answer(connection, ana, answer_id=uuid4(), record={})
+
+
+async def test_what_belongs_to_something_deleted_meanwhile_is_not_found(database: Database) -> None:
+    with pytest.raises(NotFoundError, match="deleted in the meantime"):
+        async with database.transaction(ADMIN):
+            raise psycopg.errors.ForeignKeyViolation("such as feedback on an answer that was deleted")
+
+
+async def name_of(connection: Connection) -> str:
+    row = await (await connection.execute("SELECT current_database()")).fetchone()
+    assert row is not None
+    return str(row[0])

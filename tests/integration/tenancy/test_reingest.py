@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -15,12 +17,14 @@ from rag_service.cli.checks import check_documents
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.reingest import Reingestion, StaleIndex, warn_of_stale
+from rag_service.models.embedding.guarded import GuardedEmbedding
 from rag_service.readers.file_reader import FileReader
 from rag_service.settings import Settings
 from rag_service.store.accounts.users import update_user
 from rag_service.store.corpora import Corpus, update_corpus
 from rag_service.store.database import Database
 from rag_service.store.documents.uploads import Upload, UploadStatus, claim_upload
+from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import ADMIN, INDEX, House, load_indices, parse_here, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 
@@ -75,6 +79,38 @@ async def test_documents_of_all_users_are_made_again(house: House) -> None:
         found = owner.execute("SELECT file_name, title, status FROM rag.uploads WHERE document_id = %s", [stored])
         assert found.fetchall() == [("b.txt", "b", "indexed")]
         assert owner.execute("SELECT count(*) FROM rag.uploads").fetchone() == (2,)  # ana's is the one she made
+
+
+class FaultyEmbedding(FakeEmbedding):
+    """Cannot embed texts about alpacas, until it is repaired."""
+
+    is_repaired: bool = False
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return [math.nan] if "Alpacas" in text and not self.is_repaired else self._embed(text)
+
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embedding(text)
+
+
+async def test_passages_without_a_vector_are_embedded_again(house: House) -> None:
+    ana = await house.user("ana")
+    notes = await house.corpus(ana)
+    model = FaultyEmbedding(model_name="faulty")
+    house = replace(house, embedding=GuardedEmbedding(model, Settings()))
+    text = "# Alpacas\n\nAlpacas spit.\n\n# Llamas\n\n" + "Llamas hum. " * 200
+    (upload,) = await house.index(ana, notes, text_file("a.md", text))
+    assert upload.status is UploadStatus.INDEXED
+    assert [index.documents for index in await reingestion(house).count()] == [1]
+    for is_repaired in (False, True):
+        model.is_repaired = is_repaired
+        assert await reingestion(house).enqueue_all() == 1
+        async with house.working():
+            await none_waits(house)
+    assert await reingestion(house).count() == []
+    with house.owner() as owner:
+        warnings = owner.execute("SELECT metadata ->> 'reader_warnings' FROM rag.documents").fetchall()
+    assert warnings == [(None,)]
 
 
 async def test_what_cannot_be_made_again_is_named_and_left(house: House) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import random
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -119,6 +121,50 @@ async def test_files_that_a_full_disk_left_unfinished_are_swept(house: House, tm
     await asyncio.to_thread(wait_until, lambda: not old.exists(), 10)
     running.cancel()
     assert fresh.exists()  # another process may be at it
+
+
+async def test_of_versions_kept_and_accepted_in_any_order_the_one_received_last_wins(
+    house: House, tmp_path: Path
+) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    postponed = PostponedUploads(house.uploads, tmp_path, max_bytes=10_000_000)
+    generator = random.Random(7)  # noqa: S311 - a seeded order
+    for number in range(50):
+        for version in range(1, 4):
+            source = text_file(f"{number}.txt", f"version {version} of {number}")
+            if generator.random() < 0.5:
+                await house.uploads.accept(source, corpus_id=corpus.id, identity=ana)
+            else:
+                assert await postponed.keep(source, corpus_id=corpus.id, identity=ana, ttl_seconds=None)
+            await asyncio.sleep(0.01)  # an outage lasts longer than the clocks differ
+    await postponed.deliver()
+    assert not list(postponed.folder.glob("*.upload"))
+    with house.owner() as owner:
+        open_uploads = owner.execute(
+            "SELECT u.file_name, u.content_hash FROM rag.uploads u WHERE u.status = 'pending'"
+        ).fetchall()
+        newest = owner.execute(
+            "SELECT DISTINCT ON (document_id) file_name, content_hash FROM rag.uploads"
+            " ORDER BY document_id, created_at DESC"
+        ).fetchall()
+    wanted = {(f"{number}.txt", hashlib.sha256(f"version 3 of {number}".encode()).hexdigest()) for number in range(50)}
+    assert set(open_uploads) == set(newest) == wanted
+    assert len(open_uploads) == 50
+
+
+async def test_a_version_from_a_clock_that_was_set_back_since_supersedes_nothing(house: House, tmp_path: Path) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    postponed = PostponedUploads(house.uploads, tmp_path, max_bytes=10_000)
+    await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    with house.owner() as owner:
+        owner.execute("UPDATE rag.uploads SET created_at = now() + interval '1 hour'")
+    await postponed.keep(text_file("a.txt", ALPACAS), corpus_id=corpus.id, identity=ana, ttl_seconds=None)
+    await postponed.deliver()
+    with house.owner() as owner:
+        pending = owner.execute("SELECT content_hash FROM rag.uploads WHERE status = 'pending'").fetchall()
+    assert pending == [(hashlib.sha256(ALPACAS.encode()).hexdigest(),)]
 
 
 async def test_two_uploads_of_one_file_at_the_same_moment_are_one(house: House) -> None:

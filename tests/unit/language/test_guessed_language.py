@@ -1,10 +1,11 @@
-"""The language of one or two words by their letters, and that tables keep none."""
+"""The language of a question, among all languages and by a few words, and that tables keep none."""
 
 from __future__ import annotations
 
 import pytest
 
-from rag_service.language.detection import detect_language, guess_language
+from rag_service.language.detection import choose_language, detect_language, guess_language
+from rag_service.language.languages import language_name
 from tests.timing import seconds_of
 
 
@@ -35,6 +36,59 @@ from tests.timing import seconds_of
 )
 def test_the_letters_of_a_few_words_tell_their_language(question: str, language: str) -> None:
     assert guess_language(question) == language
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Wie lange darf Treber höchstens liegen?", "de"),
+        ("Wer bekommt die Kaution zurück, und wann?", "de"),
+        ("Chi è il responsabile della sicurezza?", "it"),
+        ("Quanto costa il parcheggio per i visitatori?", "it"),
+        ("Hoeveel vakantiedagen krijg ik per jaar?", "nl"),
+        ("Kto jest odpowiedzialny za bezpieczeństwo?", "pl"),
+        ("Vem ansvarar för säkerheten i byggnaden?", "sv"),
+        ("Кто отвечает за безопасность?", "ru"),
+        ("Güvenlikten kim sorumlu?", "tr"),
+        ("من المسؤول عن السلامة؟", "ar"),
+        ("谁负责 Energiprojekt AB 的安全?", "zh"),
+        ("バックアップはどこにありますか", "ja"),
+        ("안전은 누가 책임집니까?", "ko"),
+    ],
+)
+def test_a_language_without_texts_of_ours_is_not_taken_for_another(question: str, language: str) -> None:
+    assert guess_language(question) == language
+
+
+PASTED = "ERROR 2026-11-29 connexion refusée par le serveur de la base de données, nouvelle tentative bientôt. " * 150
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"{PASTED}\nWhat does this log say about the server?",
+        f"What does this log say about the server?\n{PASTED}",
+        f"{PASTED}\nPlease explain what went wrong with the server",
+    ],
+)
+def test_a_pasted_text_does_not_decide_the_language(message: str) -> None:
+    assert guess_language(message) == "en"
+
+
+def test_the_conversation_helps_where_a_question_is_short() -> None:
+    assert guess_language("Urlaubstage") is None
+    assert guess_language("Urlaubstage", ["de"]) == "de"
+    assert choose_language("hotel", ["fr", "en"]) == "fr"
+    assert choose_language("hotel") == "en"
+    assert choose_language("Where is the hotel?", ["fr"]) == "en"
+
+
+def test_every_recognised_language_has_a_name() -> None:
+    assert [language_name(code) for code in ("de", "pl", "zh")] == ["German", "Polish", "Chinese"]
+
+
+def test_documents_in_any_language_are_recognised() -> None:
+    assert detect_language("Die Kaution beträgt zwei Monatsmieten und wird nach dem Auszug zurückgezahlt.") == "de"
 
 
 @pytest.mark.parametrize(

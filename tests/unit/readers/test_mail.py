@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import struct
+import time
 from email.message import EmailMessage
+from email.policy import EmailPolicy
 
 import pytest
 
@@ -365,3 +367,25 @@ def test_signatures_and_encrypted_parts_are_no_attachments() -> None:
     encrypted += "application/pgp-encrypted\n\nVersion: 1\n--b\n\n-----BEGIN PGP MESSAGE-----\n--b--\n"
     document = parse(encrypted.encode(), file_name="mail.eml")
     assert document.text.strip() == "Subject: S" and "is encrypted" in document.warnings[0]
+
+
+def test_an_endless_subject_is_cut_with_a_warning_and_costs_no_minute() -> None:
+    words = "\r\n ".join(["=?utf-8?q?w=C3=B6rd?="] * 20_000)
+    started = time.process_time()
+    document = parse(f"Subject: {words}\r\n\r\n{SAID}\r\n".encode(), file_name="mail.eml")
+    assert time.process_time() - started < 10  # a minute before
+    assert SAID in document.text
+    assert "wördwörd" in document.text
+    assert any("Subject was cut" in warning for warning in document.warnings)
+
+
+def test_a_header_that_the_standard_library_raises_at_is_shown_as_it_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise IndexError("pop from an empty deque")
+
+    monkeypatch.setattr(EmailPolicy, "header_fetch_parse", fail)
+    document = parse(f"Subject: Loan of paintings\r\n\r\n{SAID}\r\n".encode(), file_name="mail.eml")
+    assert "Subject: Loan of paintings" in document.text
+    assert SAID in document.text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,11 +50,16 @@ def test_a_missing_search_leaves_the_order_of_the_other() -> None:
     assert ranked(None, {1: 2.0, 2: 8.0}) == [2, 1]
 
 
-def test_chunks_that_wait_for_vectors_of_the_present_model_are_ranked_and_rated_by_words() -> None:
-    found = fuse_found({1: 0.02, 2: -0.03, 3: 0.8}, {1: 2.0, 2: 9.0}, {1: 0.2, 2: 0.6})
-    assert [chunk for chunk, _ in found] == [2, 1, 3]
-    assert found[0][1].relevance == relevance(0.0, 0.6, BY_WORDS)
-    assert found[2][1].relevance == relevance(0.8, 0.0, CALIBRATION)
+def test_chunks_without_a_vector_are_ranked_and_rated_by_words() -> None:
+    found = fuse_found({1: math.nan, 2: math.nan, 3: 0.8}, {1: 2.0, 2: 9.0}, {1: 0.2, 2: 0.6})
+    assert {chunk for chunk, _ in found} == {1, 2, 3}
+    rated = dict(found)
+    assert rated[2].fused is not None
+    assert rated[1].fused is not None
+    assert rated[2].fused > rated[1].fused > 0
+    assert rated[2].relevance == relevance(0.0, 0.6, BY_WORDS)
+    assert rated[2].dense is None
+    assert rated[3].relevance == relevance(0.8, 0.0, CALIBRATION)
 
 
 def test_a_vector_search_keeps_its_weight_where_words_say_little() -> None:

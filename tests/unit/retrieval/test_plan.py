@@ -9,7 +9,7 @@ import pytest
 from rag_service.domain import Filters
 from rag_service.indices import IndexDefinition, IngestDefinition, QueryDefinition, Territory
 from rag_service.language.words import terms
-from rag_service.retrieval.planner import expand, find_file_names, find_territory, make_plan
+from rag_service.retrieval.planner import expand, find_file_names, find_names, find_territory, make_plan
 from tests.timing import seconds_of
 
 TERRITORIES = (
@@ -159,3 +159,10 @@ def test_a_request_of_one_word_is_in_its_own_language_else_in_that_of_the_file(
 ) -> None:
     index = INDEX.model_copy(update={"ingest": IngestDefinition(language="auto")})
     assert make_plan(question, filters=Filters(), index=index, file_language=file_language).language == language
+
+
+def test_a_name_of_a_language_and_a_german_noun_are_no_names() -> None:
+    assert find_names("What does the notice say? Answer in English, please") == ()
+    index = INDEX.model_copy(update={"ingest": IngestDefinition(language="auto")})
+    plan = make_plan("Wie hoch ist die Kaution für den Keller 2031?", filters=Filters(), index=index)
+    assert [name.text for name in plan.names] == ["2031"]

@@ -44,6 +44,8 @@ def test_an_operation_is_read_with_columns_by_name_or_letter() -> None:
         ask("difference", column="Stock"),
         ask("lookup", column="Stock"),
         ask("count", filters=[("C", ">", ["NaN"])]),
+        ask("count", filters=[("C", ">", ["1e999999"])]),
+        ask("count", filters=[("C", ">", ["1e-999999"])]),
         ask("count", filters=[("C", ">", ["1 OR 1=1"])]),
         ask("count", filters=[("A", ">", ["x"])]),
         ask("count", filters=[("A", "LIKE", ["x"])]),

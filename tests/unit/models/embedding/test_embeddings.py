@@ -122,14 +122,14 @@ def test_the_packaged_model_reads_sentences_itself() -> None:
 class OneVector(MockEmbedding):
     """Returns the same vector for every text."""
 
-    vector: list[float]
+    vector: list[Any]
 
     def _get_vector(self) -> list[float]:
         return self.vector
 
 
 @pytest.mark.parametrize(
-    "vector", [[math.nan, 1.0], [math.inf, 1.0], [1e300, 1.0], [65505.0, 1.0], [0.0, 0.0]], ids=str
+    "vector", [[math.nan, 1.0], [math.inf, 1.0], [1e300, 1.0], [65505.0, 1.0], [0.0, 0.0], [True, True]], ids=str
 )
 async def test_a_vector_that_cannot_be_stored_or_compared_is_refused(vector: list[float]) -> None:
     embedding = guard_embedding(OneVector(embed_dim=2, vector=vector), Settings(embedding_dimension=2))

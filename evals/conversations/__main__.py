@@ -1,0 +1,122 @@
+"""`python -m evals.conversations [FILE …]`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+from pathlib import Path
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from evals.conversations.measure import TurnFigures, TurnReply, count_replies, hold
+from evals.conversations.turns import (
+    ASKS,
+    Conversation,
+    count_turns,
+    find_turn_problems,
+    read_file,
+    read_half,
+)
+from evals.sets.questions import HALVES
+from evals.written.dump import write_dump
+from evals.written.judge import JUDGES, STUBBORN
+from evals.written.measure import WITHOUT, open_bench
+
+_PATH = click.Path(exists=True, path_type=Path)
+_NEW_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=_PATH)
+@click.option("--half", type=click.Choice(HALVES), help="Only this half; else both.")
+@click.option(
+    "--judge", "judges", multiple=True, type=click.Choice([*JUDGES, *STUBBORN, WITHOUT]), default=("right",),
+    help="May be given several times.",
+)  # fmt: skip
+@click.option("--replies", is_flag=True, help="Print each turn that is not right, clean and green, or wrongly green.")
+@click.option("--dump", type=_NEW_PATH, help="Write what the judge is shown of each turn into this folder.")
+@click.option("--check", is_flag=True, help="Only check the conversations: fields, and whether the evidence is shown.")
+@click.option("--folder", type=_NEW_PATH, help="Keep the database here, so that another run need not ingest.")
+def main(
+    files: tuple[Path, ...], half: str | None, judges: tuple[str, ...], replies: bool, dump: Path | None,
+    check: bool, folder: Path | None,
+) -> None:  # fmt: skip
+    """Hold written conversations, of these files or of evals/conversations, and count the replies by what is asked.
+
+    The service is opened with the packaged embedding model, and with the answers as its chat model.
+    """
+    given = [one for path in files for one in read_file(path)]
+    given = given or [one for name in HALVES if half in (None, name) for one in read_half(name)]
+    if problems := find_turn_problems(given):
+        raise click.ClickException("\n".join(problems))
+    with tempfile.TemporaryDirectory() as made:
+        for judge in (WITHOUT,) if check else judges:
+            found = asyncio.run(_hold_all(given, judge, folder or Path(made)))
+            if check:
+                _print_check(given, found)
+                continue
+            console = Console(width=None if sys.stdout.isatty() else 200)
+            console.print(f"judge {judge}")
+            console.print(_table(found))
+            if replies:
+                _print_replies(found)
+            if dump is not None:
+                click.echo(f"{write_dump(dump, [one.reply for one in found])} of {len(found)} were judged: {dump}")
+
+
+async def _hold_all(given: Sequence[Conversation], judge: str, folder: Path) -> list[TurnReply]:
+    async with open_bench(judge, folder) as bench:
+        await bench.examine()
+        await bench.ingest((one.set_name for one in given), lambda text: click.echo(text, err=True))
+        return [reply for one in given for reply in await hold(bench, one)]
+
+
+def _print_check(given: Sequence[Conversation], found: Sequence[TurnReply]) -> None:
+    for one in found:
+        for words in one.reply.missing:
+            click.echo(f"{one.reply.answer.id}: in no passage that was shown: {words}")
+        if one.reply.outcome == "not asked":
+            click.echo(f"{one.reply.answer.id}: the model is not asked")
+    for name, counted in count_turns(given).items():
+        click.echo(f"{name}: " + ", ".join(f"{key} {times}" for key, times in counted.items()))
+
+
+def _table(found: Sequence[TurnReply]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("half", "asks", *(field.name.replace("_", " ") for field in fields(TurnFigures)), "why not green"):
+        table.add_column(column, justify="left" if column in ("half", "asks", "why not green") else "right")
+    for half in (*HALVES, ""):
+        of_half = [one for one in found if one.reply.answer.half == half]
+        right = [one for one in of_half if one.reply.answer.right]
+        near = [one for one in of_half if not one.reply.answer.right]
+        rows = [("all", right), *((asks, [one for one in right if one.turn.asks == asks]) for asks in ASKS)]
+        for name, replies in (*rows, ("near misses", near)):
+            if replies:
+                why = Counter(one.reply.why_not for one in replies if one.reply.why_not)
+                told = ", ".join(f"{code} {times}" for code, times in why.most_common())
+                table.add_row(half, name, *map(str, astuple(count_replies(replies))), told)
+        table.add_section()
+    return table
+
+
+def _print_replies(found: Sequence[TurnReply]) -> None:
+    for one in found:
+        reply = one.reply
+        is_well = one.is_right and one.is_clean and reply.is_green if reply.answer.right else not reply.is_green
+        if not is_well:
+            told = [reason.code for reason in reply.body.reasons]
+            doubts = [citation.reason for citation in reply.body.citations if citation.reason]
+            state = f"right={one.is_right} clean={one.is_clean} green={reply.is_green} {reply.outcome}"
+            click.echo(f"{reply.answer.id} {reply.answer.question!r}: {state} {told} {doubts}")
+            click.echo(f"  {reply.body.answer[:300]!r}")
+
+
+if __name__ == "__main__":
+    main()
