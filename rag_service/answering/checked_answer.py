@@ -23,7 +23,7 @@ from rag_service.answering.guards.output_guard import OutputGuard
 from rag_service.answering.proof.analysis import classify
 from rag_service.answering.proof.claims import NamedEvidence, find_marks, strip_marks
 from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedClaim, Verification, flag_sentences
-from rag_service.domain import Citation, Hit
+from rag_service.domain import Citation, CitationStatus, Hit
 from rag_service.language.sentences import Sentence, SentenceStream, read_sentences
 from rag_service.language.words import words
 from rag_service.tables.sentences import CitedCells
@@ -54,6 +54,11 @@ class CheckedAnswer:
         """The answer with citations that a judge has seen, as many and in the same order."""
         flagged = {*flag_sentences(self.claims, citations), *self.unmarked, *self.foreign, *self.changed}
         return replace(self, citations=tuple(citations), flagged=tuple(sorted(flagged)))
+
+    @property
+    def has_proof(self) -> bool:
+        """Whether one of its citations is verified."""
+        return any(citation.status is CitationStatus.VERIFIED for citation in self.citations)
 
     @property
     def proved(self) -> float:

@@ -54,7 +54,6 @@ from rag_service.answering.writing import Writing, emit_text
 from rag_service.domain import (
     Answer,
     AnswersQuestion,
-    CitationStatus,
     Confidence,
     Decision,
     GuardrailCheck,
@@ -82,6 +81,7 @@ CheckGuardrails = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[Guard
 NO_MODEL = "small-talk"  # `Answer.model` of a reply to a message that asks for nothing
 
 log = structlog.get_logger(__name__)
+_MAX_FLAGGED = 100  # sentences of an answer that are reported as unproved
 _NUMBER = re.compile(r"\d+k?", re.IGNORECASE)
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
 
@@ -328,17 +328,24 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         judge = self._judge if self._judge is not None and self._judge.is_used else None
         writing = self._begin_writing(query, prompted, is_judged=judge is not None)
         last = await writing.run()
-        prompted, steps = writing.outcome(), writing.steps
-        query.degraded = "degraded" in prompted.quote_signals
-        if steps.steps:
-            sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
         if last.is_cut:
-            prompted = prompted.cut()
             await writing.add(f"\n\n{prompted.unfinished}")
         checked = await writing.finish()
         answers = None
         if judge is not None:
             checked, answers = await self._ask_judge(judge, query, checked, writing)
+        if last.is_cut and not checked.has_proof and query.model.fallback is not None:
+            # A model that loops, counts or is too weak to come to an end: the passages say more.
+            log.warning("answer_degraded", without="model", code="cut", model=query.model.model_name)
+            last = await writing.quote_instead()
+            checked, answers = await writing.finish(), None
+            if judge is not None:
+                await self._emit_citations(query, checked)
+        prompted, steps = writing.outcome(), writing.steps
+        prompted = prompted.cut() if last.is_cut else prompted
+        query.degraded = "degraded" in prompted.quote_signals
+        if steps.steps:
+            sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
         if query.model_error is not None:
             prompted = prompted.failed()
         answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
@@ -368,7 +375,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             steps.shown,
             others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
             question=query.question,
-            harmless=[prompted.refusal, prompted.preface, prompted.model_failed, prompted.unfinished],
+            harmless=[prompted.refusal, prompted.introduction, prompted.model_failed, prompted.unfinished],
             notice=self._prompts.message("withheld", language),
             language=language,
             secrets=[prompted.secret],
@@ -412,9 +419,13 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 prompt=writing.sent,
                 language=query.found.plan.language,
             )
+        await self._emit_citations(query, checked)
+        return checked, answers
+
+    @staticmethod
+    async def _emit_citations(query: RagQuery, checked: CheckedAnswer) -> None:
         for citation in checked.citations:
             await query.emit(CitationChecked(citation=citation))
-        return checked, answers
 
     async def _complete(
         self,
@@ -431,8 +442,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         text, language, shown = checked.text, query.found.plan.language, prompted.context.hits
         index = query.found.index
         query.signals = read_signals(sources, prompted.quote_signals) if sources else {}
-        has_proof = any(citation.status is CitationStatus.VERIFIED for citation in checked.citations)
-        confidence = self._rate(query.signals, sources, checked, answers, has_proof=has_proof)
+        confidence = self._rate(query.signals, sources, checked, answers)
         if is_computed:
             confidence = replace(confidence, value=max(confidence.value, COMPUTED_CONFIDENCE))
         said = text.removeprefix(prompted.preface)
@@ -440,7 +450,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(index.ingest.chunk_types.values()):
             guardrails = await self._check_guardrails(query, shown, text)
-        is_proved = has_proof and not checked.flagged and not checked.refuted
+        is_proved = checked.has_proof and not checked.flagged and not checked.refuted
         # Relevance and names are signs that an answer may be about something else: a judge has looked.
         of_search = {} if is_proved and answers is AnswersQuestion.YES else prompted.doubts
         doubts = find_doubts(
@@ -452,7 +462,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 Doubt.MODEL_FAILED: query.model_error is not None,
                 Doubt.INCOMPLETE: last.is_cut,
                 Doubt.CONTRADICTED: checked.refuted > 0,
-                Doubt.UNPROVED: not has_proof or bool(checked.flagged),
+                Doubt.UNPROVED: not checked.has_proof or bool(checked.flagged),
                 Doubt.RULE_BROKEN: not all(check.passed for check in guardrails),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
                 Doubt.LITTLE_CONTEXT: prompted.context.tokens < index.query.minimum_context_tokens,
@@ -475,7 +485,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             model=query.model.model_name,
             unmarked_sentences=0 if refused else len(checked.unmarked),
             withheld_sentences=checked.withheld,
-            flagged=() if refused else checked.flagged,
+            flagged=() if refused else checked.flagged[:_MAX_FLAGGED],
             guardrails=guardrails,
             model_error=query.model_error,
             answers_question=answers,
@@ -490,12 +500,12 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         sources: Sequence[Hit],
         checked: CheckedAnswer,
         answers: AnswersQuestion | None,
-        *,
-        has_proof: bool,
     ) -> Confidence:
         examination = None if self._judge is None else self._judge.examination
         if answers is None or examination is None:
-            return estimate_confidence(self._fit, signals, sources, refuted=checked.refuted, has_proof=has_proof)
+            return estimate_confidence(
+                self._fit, signals, sources, refuted=checked.refuted, has_proof=checked.has_proof
+            )
         return rate_written(
             sources,
             proved=checked.proved,

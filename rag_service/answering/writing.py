@@ -23,7 +23,7 @@ from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.events import AnswerDelta, CitationChecked, StepTaken
 from rag_service.answering.prompt.packing import Prompted
 from rag_service.answering.tools.steps import OFFERED, Steps
-from rag_service.errors import ContextOverflowError, ModelError, PromptTooLongError
+from rag_service.errors import ContextOverflowError, ModelError, ModelOutputError, PromptTooLongError
 from rag_service.models.judge.judge import WriterPrompt
 from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel
@@ -84,6 +84,26 @@ class Writing:
             boundary=self._prompted.boundary,
             tools=OFFERED if self.steps.toolbox is not None else (),
         )
+
+    async def quote_instead(self) -> ChatDelta:
+        """Put quotes of the passages in the place of what the model wrote; return their last delta.
+
+        A reader who cannot take text back keeps it before the quotes.
+        """
+        query, prompted = self._query, self._prompted
+        query.model, query.model_error = query.model.fallback, ModelOutputError.code
+        last = ChatDelta(text="")
+        if query.retractable:
+            self._checker = self._make_checker(self.steps)
+            await self._emit(AnswerDelta(text="", restart=True))
+            await self.add(f"{prompted.failed().preface}\n\n")
+        else:
+            await self.add(f"\n\n{prompted.model_failed}\n\n")
+        quotes = query.model.stream(prompted.messages)
+        async with aclosing(quotes):
+            async for last in quotes:
+                await self.add(last.text)
+        return last
 
     async def add(self, text: str) -> None:
         """Append a text of the service itself."""
