@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rag_service.api.http.schemas import CitationBody, StepBody
 from rag_service.domain import Citation
 
