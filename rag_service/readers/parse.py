@@ -49,7 +49,7 @@ _PARSERS = {
 _PACKAGES = frozenset({Format.DOCX, Format.XLSX, Format.PPTX})
 _OWN_DATA = frozenset({Format.HTML, Format.NOTEBOOK})  # their parsers know what of a file is data
 # Their parsers read files or pictures within the file.
-_WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.MBOX, Format.ZIP, Format.DOCX, Format.XLSX, Format.PPTX})
+_WITH_PARTS = frozenset({Format.PDF, Format.EML, Format.MSG, Format.MBOX, Format.ZIP, *_PACKAGES})
 
 
 @dataclass(frozen=True, kw_only=True)

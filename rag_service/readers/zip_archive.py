@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Sequence
+from contextlib import suppress
+
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.archive import open_archive
 from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.embedded_files import MAX_PARTS, Parts
+from rag_service.readers.common.encoding import decode_text
 from rag_service.readers.common.names import choose_title, is_litter
 from rag_service.readers.common.xml import read_member
 
@@ -27,9 +32,14 @@ def parse_zip(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
             "Unpack it and upload the files separately."
         )
     builder = TextBuilder(name)
+    names = _decoded_names(files)
     for member in sorted(files, key=lambda member: member.filename):
-        content = read_member(archive, member.filename, name)
-        path = one_line(_decoded(member.filename, member.flag_bits))
+        path = one_line(names[member.filename])
+        try:
+            content = read_member(archive, member.filename, name)
+        except DocumentError:
+            builder.warn(f"{path} was not read: it is damaged.")
+            continue
         parts.write(builder, content or b"", path=path)
     if not len(builder):
         reason = f": {builder.first_warning}" if builder.first_warning else "."
@@ -39,11 +49,16 @@ def parse_zip(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     return builder.build(title=choose_title(name), media_type=MEDIA_TYPE, metadata={"files": len(files)})
 
 
-def _decoded(name: str, flags: int) -> str:
-    """A name as it was packed: without the flag for UTF-8, many programs write UTF-8 all the same."""
-    if flags & 0x800:
-        return name
-    try:
-        return name.encode("cp437").decode("utf-8")
-    except UnicodeError:
-        return name
+def _decoded_names(files: Sequence[zipfile.ZipInfo]) -> dict[str, str]:
+    """Names as they were packed: without the flag for UTF-8, in the encoding that makes the best words of all of them.
+
+    That is UTF-8 all the same with many programs, the system's with others: Shift JIS, Windows-1252, CP850 …
+    """
+    names = {member.filename: member.filename for member in files}
+    unflagged = [member.filename for member in files if not member.flag_bits & 0x800 and not member.filename.isascii()]
+    with suppress(UnicodeError):  # of a name that was changed since: it stays as it is
+        packed = "\n".join(unflagged).encode("cp437")
+        decoded = (decode_text(packed) or "").split("\n")
+        if len(decoded) == len(unflagged):
+            names |= dict(zip(unflagged, decoded, strict=True))
+    return names

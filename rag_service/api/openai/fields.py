@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -62,6 +63,8 @@ class Conversation:
 def find_ignored(body: Mapping[str, Any], kind: type[Struct]) -> tuple[str, ...]:
     """The fields of a body that have no effect: no labels, and not among those of the kind of request."""
     known = _LABELS.union(kind.__struct_fields__) - set(Sampling.__struct_fields__)
+    if isinstance(tools := body.get("tools"), list) and tools and all(map(_names_stores, tools)):
+        known |= {"tools"}  # which say where to search
     return tuple(sorted(name for name, value in body.items() if value is not None and name not in known))
 
 
@@ -79,11 +82,12 @@ def read_conversation(
         errors += [FieldError(name, "is not supported; leave it out") for name in ignored]
     if errors:
         raise InvalidRequestError(errors)
+    stores = _read_stores(request.tools or ())
     last = len(request.messages) - 1
     message = _text_of(request.messages[last]).strip()
     question = question_in(message, limit=settings.limits.query_max_chars)
     try:
-        query = read_query(SearchRequest(query=question), settings, identity)
+        query = read_query(SearchRequest(query=question, corpus_ids=stores), settings, identity)
     except InvalidRequestError as error:
         raise InvalidRequestError(
             [FieldError(f"messages[{last}].content", fault.message) for fault in error.errors]
@@ -105,6 +109,36 @@ def read_conversation(
         ignored=tuple(ignored),
         asked=question if question != message else None,
     )
+
+
+def _names_stores(tool: Any) -> bool:
+    return isinstance(tool, Mapping) and tool.get("type") == "file_search" and bool(_store_ids(tool))
+
+
+def _store_ids(tool: Mapping[str, Any]) -> Any:
+    """The ids of a tool `file_search`: beside its type in the Responses API, in a field of that name elsewhere."""
+    nested = tool.get("file_search")
+    return tool.get("vector_store_ids") or (nested.get("vector_store_ids") if isinstance(nested, Mapping) else None)
+
+
+def _read_stores(tools: Sequence[Mapping[str, Any]]) -> list[UUID]:
+    """The corpora that `file_search` tools name as vector stores.
+
+    Raises InvalidRequestError if one cannot be the id of a corpus: a search of everything would be a wrong answer.
+    """
+    found: list[UUID] = []
+    errors: list[FieldError] = []
+    for position, tool in enumerate(tools):
+        ids = _store_ids(tool) if tool.get("type") == "file_search" else None
+        for store in ids if isinstance(ids, list) else filter(None, [ids]):
+            try:
+                found.append(UUID(str(store)))
+            except ValueError:
+                advice = f"{str(store)[:80]!r} is not known here; use the id of a corpus, or leave the ids out"
+                errors.append(FieldError(f"tools[{position}].vector_store_ids", advice))
+    if errors:
+        raise InvalidRequestError(errors)
+    return found
 
 
 def _find_unsupported(request: ChatCompletionRequest) -> Iterator[FieldError]:

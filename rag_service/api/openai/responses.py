@@ -80,7 +80,9 @@ class ResponseRequest(Sampling, kw_only=True, frozen=True):
         said = [*(ChatMessage(role=turn.role, content=turn.content) for turn in before), *said]
         if self.instructions:
             said = [ChatMessage(role="system", content=self.instructions), *said]
-        return ChatCompletionRequest(model=self.model, messages=said, stream=self.stream, tool_choice=self.tool_choice)
+        return ChatCompletionRequest(
+            model=self.model, messages=said, stream=self.stream, tool_choice=self.tool_choice, tools=self.tools
+        )
 
 
 class FileCitation(Struct, kw_only=True, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -171,7 +171,14 @@ def _openai_like(settings: Settings, where: dict[str, Any], given: dict[str, Any
     importlib.import_module("openai.resources.chat")  # else loaded by the first request, for seconds
 
     class ServiceOpenAILike(Unpicklable, OpenAILike):
-        """The stock class, whose package is only loaded here."""
+        """The stock class, whose package is only loaded here; content in parts, as Mistral sends it, is joined."""
+
+        def _get_aclient(self) -> Any:
+            client = super()._get_aclient()
+            completions = client.chat.completions
+            if not isinstance(completions.create, _JoinParts):
+                completions.create = _JoinParts(completions.create)  # type: ignore[method-assign]  # of this one client
+            return client
 
     fields = {"stream_options": {"include_usage": True}}  # token counts come in one more chunk at the end
     clients = {name: value for name, value in where.items() if name.endswith("http_client")}
@@ -191,6 +198,42 @@ def _openai_like(settings: Settings, where: dict[str, Any], given: dict[str, Any
     if "additional_kwargs" not in given:
         unswitched = llm.model_copy(update={"additional_kwargs": fields})
     return llm, unswitched
+
+
+class _JoinParts:
+    """A call of chat completions whose messages have their content as one text, whatever the server sends.
+
+    Reasoning models of Mistral send a list of parts, of which those of the type `thinking` are no text of the answer:
+    https://docs.mistral.ai/capabilities/reasoning
+    """
+
+    def __init__(self, create: Callable[..., Awaitable[Any]]):
+        self._create = create
+
+    async def __call__(self, *arguments: Any, **options: Any) -> Any:
+        reply = await self._create(*arguments, **options)
+        if options.get("stream"):
+            return self._stream(reply)
+        for choice in reply.choices or ():
+            choice.message.content = _join_parts(choice.message.content)
+        return reply
+
+    async def _stream(self, chunks: Any) -> AsyncGenerator[Any]:
+        try:
+            async for chunk in chunks:
+                for choice in chunk.choices or ():
+                    if choice.delta is not None:
+                        choice.delta.content = _join_parts(choice.delta.content)
+                yield chunk
+        finally:
+            await chunks.close()
+
+
+def _join_parts(content: Any) -> Any:
+    if not isinstance(content, list):
+        return content
+    texts = (part.get("text") if isinstance(part, dict) else part for part in content)
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _thinking_fields(thinking: Thinking) -> dict[str, Any]:

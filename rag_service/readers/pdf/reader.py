@@ -22,6 +22,7 @@ from pypdfium2 import raw as pdfium
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, ProtectedError, ScannedError, TooLargeError
 from rag_service.readers.common.builder import HIDDEN, TextBuilder, clean, one_line, pictures_not_read
+from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
@@ -64,7 +65,7 @@ _GAP = re.compile(r"[ \t]{2,}")
 _PUNCTUATION_BEFORE, _PUNCTUATION_BEHIND = re.compile(r"[\W_]+"), re.compile(r"[\W_]+\Z")
 
 
-def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
+def parse_pdf(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     """Read a PDF; text is located by its page and the headings above it (see `headings`).
 
     Files encrypted with an empty user password are opened. `metadata["pages_without_text"]` lists empty pages. Call it
@@ -88,13 +89,12 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
             is_old = document.get_formtype() == pdfium.FORMTYPE_ACRO_FORM
             builder.warn(_EMPTY_FORM if is_old else _DYNAMIC_FORM)
         write_pages(builder, pages, remarks)
+        _read_attachments(document, builder, parts)
         if not len(builder):
             raise ScannedError(
                 f'"{name}" contains no text, only images; it was probably scanned. '
                 f"Run text recognition (OCR) on it and upload the result. {HOW_TO_INSTALL}"
             )
-        if pdfium.FPDFDoc_GetAttachmentCount(document):
-            builder.warn("Files attached to the document were not read.")
         empty = [number for number, lines in enumerate(pages, start=1) if not lines]
         if empty:
             builder.warn(f"Pages without text, empty or scanned: {_listed(empty)} of {len(pages)}.{_how_to_read()}")
@@ -105,6 +105,19 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
             language=language_of(read_string(partial(pdfium.FPDFCatalog_GetLanguage, document))),
             metadata=metadata,
         )
+
+
+def _read_attachments(document: Any, builder: TextBuilder, parts: Parts) -> None:
+    """Append the files attached to a PDF, as those of a mail; the file's own XML of an invoice is one of them."""
+    for number in range(document.count_attachments()):
+        attachment = document.get_attachment(number)
+        try:
+            path = one_line(attachment.get_name()) or f"attachment {number + 1}"
+            content = bytes(attachment.get_data())
+        except pdfium.PdfiumError:
+            builder.warn(f"Attachment {number + 1} was not read: it is damaged.")
+            continue
+        parts.write(builder, content, path=path)
 
 
 def _open(data: bytes, name: str) -> Any:

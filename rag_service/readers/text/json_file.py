@@ -14,9 +14,10 @@ from typing import Any
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
-from rag_service.readers.common.names import choose_title
+from rag_service.readers.common.names import choose_title, suffix_of
 
 MEDIA_TYPE = "application/json"
+_LINES = frozenset({".jsonl", ".ndjson"})
 _MAX_DEPTH = 100
 _MAX_LABEL = 100  # characters
 
@@ -62,9 +63,11 @@ def parse_json(text: str, *, name: str) -> ParsedDocument:
     Raises DocumentError: not JSON, or nested too deeply. TooLargeError.
     """
     values = _read(clean(text))
+    builder = TextBuilder(name)
+    if isinstance(values, str) and suffix_of(name) in _LINES:
+        values = _read_lines(clean(text), builder) or values
     if isinstance(values, str):
         raise DocumentError(f'"{name}" is not valid JSON: {values}. Correct it, or rename it to .txt.')
-    builder = TextBuilder(name)
     for number, value in values:
         write_value(builder, value, row=number, name=name)
     members = values[0][1] if len(values) == 1 and isinstance(values[0][1], Object) else ()
@@ -89,6 +92,19 @@ def _read(text: str) -> list[tuple[int | None, Any]] | str:
             return "a number is too long"
         fault = first.msg[:1].lower() + first.msg[1:].removesuffix(" at")
         return f"{fault} in line {first.lineno}"
+
+
+def _read_lines(text: str, builder: TextBuilder) -> list[tuple[int | None, Any]]:
+    """The values of JSON Lines, each with its line; a line that is none is left out and reported."""
+    values: list[tuple[int | None, Any]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        try:
+            found = _decode(line) if line.strip() else []
+        except (ValueError, RecursionError):
+            builder.warn(f"Line {number} is not valid JSON and was not read.")
+            continue
+        values += [(number, value) for _, value in found]
+    return values
 
 
 def _without(pattern: re.Pattern[str], text: str) -> str:

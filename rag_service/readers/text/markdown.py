@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import yaml
@@ -29,10 +29,11 @@ _MAX_FRONT_MATTER = 65_536  # characters
 _CHARACTERS = re.compile(
     r"(?P<code>^(?P<fence>`{3}|~{3})[^\n]*\n(?:(?!(?P=fence))[^\n]*\n)*(?:(?P=fence).*)?|(?<!`)(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks))"
     r"|(?P<comment><!--)"
-    r"|(?P<end>\n[ \t]*\n)|\[\^(?P<note>\d{1,3}|[a-z])\](?P<definition>:?)"
+    r"|(?P<end>\n[ \t]*\n)|\[\^(?P<note>[^\s\[\]^]{1,60})\](?P<definition>:?)"
     r"|(?<![~\\])(?P<tildes>~~)(?!~)|<(?P<closing>/?)(?P<tag>sup|sub|s|del|strike)\b[^<>\n]{0,200}>",
     re.MULTILINE | re.IGNORECASE,
 )
+_PLAIN_NOTE = re.compile(r"\d{1,3}|[a-z]", re.IGNORECASE)
 _MAX_OPEN = 10  # marks of characters within each other
 
 
@@ -70,6 +71,7 @@ def _settle_characters(body: str, builder: TextBuilder) -> str:
     opened: list[tuple[str, int]] = []  # (mark, its piece)
     done = 0
     comment_end = paragraph_end = -1  # the next ones
+    note_marks = _number_notes(body)
     for match in _CHARACTERS.finditer(body):
         if match.start() < done:
             continue
@@ -86,7 +88,7 @@ def _settle_characters(body: str, builder: TextBuilder) -> str:
             continue
         mark = match["tildes"] or (match["tag"] or "").lower()
         if match["note"]:
-            pieces.append(raise_run(match["note"]))
+            pieces.append(raise_run(note_marks[match["note"]]))
         elif mark and opened and opened[-1][0] == mark and (match["tildes"] or match["closing"]):
             _, start = opened.pop()
             inside = "".join(pieces[start + 1 :])
@@ -102,6 +104,14 @@ def _settle_characters(body: str, builder: TextBuilder) -> str:
                 opened.clear()
             pieces.append(match[0])
     return "".join([*pieces, body[done:]])
+
+
+def _number_notes(body: str) -> dict[str, str]:
+    """The mark of each footnote: a number or letter as it is, for a name the next free number, as pages show it."""
+    names = dict.fromkeys(match["note"] for match in _CHARACTERS.finditer(body) if match["note"])
+    plain = {name for name in names if _PLAIN_NOTE.fullmatch(name)}
+    free = (str(number) for number in count(1) if str(number) not in plain)
+    return {name: name if name in plain else next(free) for name in names}
 
 
 def _after(text: str, mark: str, start: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from rag_service.domain import ParsedDocument
-from rag_service.errors import ProtectedError
+from rag_service.errors import DocumentError, ProtectedError
 from rag_service.readers.common.archive import damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, one_line
@@ -42,7 +42,10 @@ def parse_epub(data: bytes, *, name: str) -> ParsedDocument:
         if item is None or "nav" in (item.get("properties") or "").split():
             continue  # the table of contents repeats the headings
         path = posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))
-        content = read_member(archive, path, name)
+        try:
+            content = read_member(archive, path, name)
+        except DocumentError:  # one chapter is damaged; the others are read
+            content = None
         text = None if content is None else decode_text(content)
         if text is None:
             missing += 1
@@ -53,7 +56,8 @@ def parse_epub(data: bytes, *, name: str) -> ParsedDocument:
             note.tag = "div"  # a remark of the book, often a footnote; on a page of the web it is furniture
         write_page(writer, page, style=_linked_styles(page, archive, path, name))
     if missing:
-        writer.builder.warn(f"{missing} chapters of the book are missing or are not text.")
+        what = "1 chapter of the book is" if missing == 1 else f"{missing} chapters of the book are"
+        writer.builder.warn(f"{what} missing, damaged or no text.")
     title, author, language = (next(_texts(book, tag), None) for tag in ("title", "creator", "language"))
     return writer.builder.build(
         title=choose_title(name, title, writer.title),

@@ -123,6 +123,35 @@ def test_a_strict_service_refuses_them_by_name(serve: Serve, fields: dict[str, A
     assert caught.value.param == min(ignored)
 
 
+CORPUS = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
+STORES: list[Any] = [
+    {"type": "file_search", "vector_store_ids": [CORPUS]},
+    {"type": "file_search", "file_search": {"vector_store_ids": [CORPUS]}},
+]
+
+
+@pytest.mark.parametrize("tool", STORES)
+def test_file_search_is_limited_to_the_corpora_that_it_names(shared: Served, tool: Any) -> None:
+    assert shared.ask(tools=[tool]).rag["ignored"] == []
+    asked = shared.script.queries[-1]
+    assert [str(corpus) for corpus in asked.filters.corpus_ids] == [CORPUS]
+    assert asked.filters.must_exist
+    shared.client.responses.create(model="rag-service", input=QUESTION, tools=[tool])
+    assert [str(corpus) for corpus in shared.script.queries[-1].filters.corpus_ids] == [CORPUS]
+
+
+@pytest.mark.parametrize("stores", [["vs_123"], [CORPUS, "vs_123"], "vs_123"])
+def test_file_search_over_stores_that_are_not_here_is_refused(shared: Served, stores: Any) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        shared.ask(tools=[{"type": "file_search", "vector_store_ids": stores}])
+    assert caught.value.param == "tools[0].vector_store_ids"
+    assert "vs_123" in caught.value.message
+
+
+def test_file_search_without_stores_has_no_effect(shared: Served) -> None:
+    assert shared.ask(tools=[{"type": "file_search"}]).rag["ignored"] == ["tools"]
+
+
 UNSUPPORTED: list[tuple[str, dict[str, Any]]] = [
     ("n", {"n": 2}),
     ("tool_choice", {"tool_choice": "required", "tools": []}),

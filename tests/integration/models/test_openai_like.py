@@ -66,6 +66,15 @@ async def test_an_answer_streams_with_its_counts(chat: ChatModel, openai_server:
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
 
 
+async def test_content_in_parts_is_joined_without_the_thoughts(chat: ChatModel, openai_server: OpenAIDouble) -> None:
+    """As Mistral's reasoning models send it."""
+    thought = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]
+    said = [[{"type": "text", "text": "Three "}], [{"type": "text", "text": "days."}]]
+    openai_server.script(CHAT, Reply(deltas=(thought, *said)))  # type: ignore[arg-type]
+    async with aclosing(chat.stream(MESSAGES, max_tokens=99)) as stream:
+        assert "".join([delta.text async for delta in stream]) == "Three days."
+
+
 async def test_structured_output_is_held_to_the_schema(chat: ChatModel, openai_server: OpenAIDouble) -> None:
     openai_server.answer = '{"score": 7}'
     schema = {"type": "object", "properties": {"score": {"type": "integer"}}}

@@ -8,7 +8,6 @@ import docx
 import pytest
 
 from rag_service.readers.parse import parse
-from rag_service.readers.pdf.reader import parse_pdf
 from rag_service.readers.web.html import parse_html
 from rag_service.tables.model import Kind, Table
 from rag_service.tables.periods import period_year
@@ -19,7 +18,7 @@ from tests.unit.readers.samples import add_word_table
 
 
 def tables_of(*pages: tuple[Line, ...] | list[Line]) -> tuple[Table, ...]:
-    parsed = parse_pdf(report(*pages), name="report.pdf")
+    parsed = parse(report(*pages), file_name="report.pdf")
     found = extract_tables(parsed.text, parsed.spans)
     for table in found:  # each cell stands where it says
         for row in table.rows:
