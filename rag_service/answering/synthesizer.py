@@ -348,6 +348,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
         if query.model_error is not None:
             prompted = prompted.failed()
+        if any(citation.formula for citation in checked.citations):  # the model chose what to compute
+            prompted = replace(prompted, doubts={**prompted.doubts, Doubt.TABLE_READING: True})
         answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
         return replace(answer, steps=tuple(steps.steps))
 

@@ -148,7 +148,7 @@ class Steps:
             added.append(hit)
             parts.append(text)
         self.shown += added
-        if result.text:
+        if result.text and result.computed is None:
             parts.append(f"{self.boundary}\n{neutralise(result.text)}\n{self.boundary}")
         return tuple(added), "\n\n".join(parts)
 

@@ -47,9 +47,9 @@ class ToolResult:
     """What a tool found."""
 
     hits: tuple[Hit, ...] = ()  # passages, in the order to show them
-    text: str = ""  # besides: where to read on, or that nothing was found
+    text: str = ""  # besides: a computed value, or where to read on
     next_part: int | None = None  # of a reading that did not come to the end, from 1
-    computed: ComputedPassage | None = None
+    computed: ComputedPassage | None = None  # `text` once more, for answers that cite it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,9 +195,9 @@ class Toolbox:
         starts = [cells.start for cells in found.quotes if cells.start is not None]
         chunks = await self._chunks(document)
         holding = [chunk for chunk in chunks if any(chunk.start <= start < chunk.end for start in starts)]
-        return ToolResult(
-            hits=tuple(map(_unrated, holding[:_CELL_CHUNKS])), computed=_make_passage(found, chunks[0].document)
-        )
+        result = _make_passage(found, chunks[0].document)
+        hits = tuple(map(_unrated, holding[:_CELL_CHUNKS]))
+        return ToolResult(hits=hits, text=result.hit.chunk.text, computed=result)
 
     async def _find(self, names: Sequence[str]) -> list[ReachedDocument]:
         """Documents within reach with one of the names; raises InputError if there are none."""
