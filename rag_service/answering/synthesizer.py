@@ -68,6 +68,7 @@ from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.llm.model import ChatDelta, ChatModel, collect
 from rag_service.observability.tracing import span
+from rag_service.retrieval.amendments import find_amendments
 from rag_service.retrieval.named_files import NamedFiles
 from rag_service.retrieval.postprocessors import find_related
 from rag_service.retrieval.query import RagQuery, Task, ignore
@@ -318,7 +319,9 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         return await self._complete(query, chosen, prompted, checked, no_model, is_computed=True)
 
     async def _answer_written(self, query: RagQuery, sources: tuple[Hit, ...]) -> Answer:
-        """The answer of the chat model, or of what quotes in its place."""
+        """Return the answer of the chat model, or of what quotes in its place; amendments are added to the sources."""
+        if query.threshold is None:
+            sources = (*sources, *find_amendments(sources, query.found.hits))
         with span("prompt"):
             prompted = write_prompt(query, sources, prompts=self._prompts, settings=self._settings)
         shown = prompted.context.hits

@@ -102,12 +102,13 @@ class KeysController(Controller):
     @get(summary="List keys", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> KeyList:
         """Newest first. Query: `offset`, `limit`."""
-        page = await caller.run(list_keys, read_slice(request))
+        page = await caller.run(list_keys, read_slice(request), user_id=caller.own)
         return KeyList(items=[_present_key(key) for key in page.items], total=page.total)
 
     @post(summary="Create a key", operation_class=accepts(KeyCreate), responses=problems(400, 401, 403, 500))
     async def create(self, request: AnyRequest, caller: CallerDependency) -> KeyBody:
-        """A key cannot have more rights than the credential that creates it."""
+        """A key cannot have more rights than the credential that creates it, and ends with the key
+        that does."""
         body = await read_json(request, KeyCreate)
         check_texts(required={"name": body.name})
         if not body.scopes:
@@ -118,13 +119,18 @@ class KeysController(Controller):
             require_scope(caller.identity, scope)
         expires_at = check_future("expiresAt", body.expires_at)
         key, secret = await caller.run(
-            create_key, user_id=user_id, name=body.name.strip(), scopes=scopes, expires_at=expires_at
+            create_key,
+            user_id=user_id,
+            name=body.name.strip(),
+            scopes=scopes,
+            expires_at=expires_at,
+            parent_id=caller.key_id,
         )
         return _present_key(key, secret=secret)
 
     @get("/{key_id:uuid}", summary="Read a key's metadata", responses=problems(401, 403, 404, 500))
     async def read(self, key_id: UUID, caller: CallerDependency) -> KeyBody:
-        return _present_key(await caller.run(read_key, key_id))
+        return _present_key(await caller.run(read_key, key_id, user_id=caller.own))
 
     @delete("/{key_id:uuid}", summary="Revoke a key", responses=problems(401, 403, 404, 500))
     async def revoke(self, key_id: UUID, caller: CallerDependency) -> None:

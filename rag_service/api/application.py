@@ -14,6 +14,7 @@ from rag_service.api.health import HealthController
 from rag_service.api.http.bodies import BODY_LIMIT
 from rag_service.api.http.check import CheckController
 from rag_service.api.http.documentation import openapi_config
+from rag_service.api.http.ids_only import IdsOnly
 from rag_service.api.http.problems import ClientGoneError, describe, handle_client_gone, handle_error
 from rag_service.api.http.services import from_state
 from rag_service.api.ingest import ingest_router
@@ -57,7 +58,7 @@ def create_litestar(
         debug=False,
     )
     _check_root_path(settings.root_path, application)
-    application.asgi_handler = RequestContext(surround(application.asgi_handler), settings, metrics)
+    application.asgi_handler = RequestContext(surround(IdsOnly(application.asgi_handler)), settings, metrics)
     return application
 
 

@@ -25,6 +25,7 @@ from rag_service.store.patience import one_patience
 log = structlog.get_logger(__name__)
 
 CORRELATION_HEADER = "X-Request-ID"
+_SLASHES = re.compile("/{2,}")
 _SANE_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})  # clients may send anything else
@@ -67,6 +68,7 @@ class RequestContext:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
+        scope["path"] = _SLASHES.sub("/", scope["path"])  # as the router reads it
         to_root = self._front.enter(scope)
         origin = self._allowed_origin(scope)
         if origin:

@@ -17,8 +17,7 @@ from rag_service.api.http.bodies import AnyRequest
 from rag_service.api.http.documentation import problems
 from rag_service.api.http.problems import describe
 from rag_service.api.http.services import Services, ServicesDependency
-from rag_service.domain import Hit, Role
-from rag_service.errors import PermissionDeniedError
+from rag_service.domain import Hit
 from rag_service.language.words import count_tokens
 from rag_service.observability.metrics import CONTENT_TYPE, Channel, Metrics
 
@@ -94,6 +93,8 @@ async def _authorise(request: AnyRequest, services: Services) -> None:
         given = request.headers.get("authorization", "")
         if hmac.compare_digest(given.encode(), expected.encode()):
             return
+    from rag_service.api.http.access import require_scope  # loads the database driver
+    from rag_service.store.accounts.keys import Scope
+
     identity = await services.authenticate(request.headers)
-    if identity.role is not Role.ADMIN:
-        raise PermissionDeniedError("Only administrators can read the metrics.")
+    require_scope(identity, Scope.ADMIN)

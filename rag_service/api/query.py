@@ -104,8 +104,10 @@ async def _answer_and_keep(
         name = "keep" if body.keep else "conversationId"
         raise InvalidRequestError([FieldError(name, "is not available: with RAG_ENABLED=false, nothing is stored")])
     from rag_service.api.agents.history import keep_answers, read_history  # loads the database's packages
-    from rag_service.api.http.access import make_caller
+    from rag_service.api.http.access import make_caller, require_scope
+    from rag_service.store.accounts.keys import Scope
 
+    require_scope(identity, Scope.WRITE)
     caller = make_caller(request, identity)
     if body.conversation_id is not None:
         said = await caller.run(read_history, body.conversation_id, body.replaces)

@@ -40,6 +40,7 @@ class Principal(Identity):
 
     scopes: frozenset[Scope] = ALL_SCOPES
     credential: bytes = field(default=b"", repr=False)  # SHA-256 of an API key, which has quotas of its own
+    key_id: UUID | None = None  # of the API key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +143,11 @@ class Authenticator:
             raise AuthenticationError("The API key is unknown, revoked or expired.")
         until = None if holder.expires_at is None else holder.expires_at.timestamp()
         principal = Principal(
-            user_id=holder.user_id, role=holder.role, scopes=holder.scopes, credential=hash_secret(key)
+            user_id=holder.user_id,
+            role=holder.role,
+            scopes=holder.scopes,
+            credential=hash_secret(key),
+            key_id=holder.id,
         )
         return principal, until
 

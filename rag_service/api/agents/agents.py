@@ -11,7 +11,7 @@ from msgspec import structs
 from rag_service.api.agents.schemas import AgentBody, AgentList, AgentRequest
 from rag_service.api.corpora.corpora import present_corpus
 from rag_service.api.corpora.schemas import CorpusList
-from rag_service.api.http.access import ADMINISTRATORS, Caller, CallerDependency
+from rag_service.api.http.access import ADMINISTRATORS, Caller, CallerDependency, require_scope
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_texts, read_slice
@@ -30,6 +30,7 @@ from rag_service.store.accounts.agents import (
     unassign_corpus,
     update_agent,
 )
+from rag_service.store.accounts.keys import Scope
 from rag_service.store.database import Connection
 
 
@@ -42,7 +43,7 @@ class AgentsController(Controller):
     @get(summary="List agents", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> AgentList:
         """Active agents by name; for administrators, all of them. Query: `offset`, `limit`."""
-        page = await caller.run(list_agents, read_slice(request))
+        page = await caller.run(list_agents, read_slice(request), inactive=caller.own is None)
         return AgentList(items=[_present(agent) for agent in page.items], total=page.total)
 
     @post(
@@ -57,7 +58,10 @@ class AgentsController(Controller):
 
     @get("/{agent_id:uuid}", summary="Read an agent", responses=problems(401, 403, 404, 500))
     async def read(self, agent_id: UUID, caller: CallerDependency) -> AgentBody:
-        return _present(await caller.run(read_agent, agent_id))
+        agent = await caller.run(read_agent, agent_id)
+        if not agent.spec.active:
+            require_scope(caller.identity, Scope.ADMIN)
+        return _present(agent)
 
     @put(
         "/{agent_id:uuid}",

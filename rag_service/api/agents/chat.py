@@ -11,7 +11,7 @@ from litestar.enums import MediaType
 
 from rag_service.api.agents.history import KEPT_MESSAGES, keep_answers
 from rag_service.api.agents.schemas import ChatBody, ChatRequest
-from rag_service.api.http.access import Caller, CallerDependency
+from rag_service.api.http.access import Caller, CallerDependency, require_scope
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, present_events, wired
@@ -31,6 +31,7 @@ from rag_service.store.accounts.conversations import (
     read_conversation,
     require_project,
 )
+from rag_service.store.accounts.keys import Scope
 from rag_service.store.database import Connection
 
 if TYPE_CHECKING:  # these load LlamaIndex
@@ -58,6 +59,8 @@ class ChatController(Controller):
         body = await read_json(request, ChatRequest)
         settings = caller.tenancy.settings
         _check(body, settings)
+        if body.conversation_id is not None:  # which it changes
+            require_scope(caller.identity, Scope.WRITE)
         query = await _prepare(caller, agent_id, body)
         return await reply_with_answer(_chat_events(caller, query, body), request, settings, stream=body.stream)
 

@@ -101,7 +101,7 @@ class FeedbackController(Controller):
         """The caller's own feedback, newest first; administrators see all. Query: `offset`, `limit`, `thumbs`."""
         part = read_slice(request, "thumbs")
         thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
-        return present(FeedbackList, await caller.run(list_feedback, part, thumbs=thumbs))
+        return present(FeedbackList, await caller.run(list_feedback, part, thumbs=thumbs, user_id=caller.own))
 
     @get("/feedback/export", summary="Export feedback", opt=ADMINISTRATORS, responses=problems(400, 401, 403, 500))
     async def export(self, request: AnyRequest, caller: CallerDependency) -> Response[bytes]:

@@ -108,9 +108,7 @@ async def add_corpus_source(corpus_id: UUID, request: AnyRequest, caller: Caller
         await caller.check_writable(connection, corpus_id)
     if not is_page(target):
         require_scope(caller.identity, Scope.ADMIN)
-    source = await asyncio.to_thread(
-        open_source, target, caller.tenancy.settings, depth=body.depth, role=caller.identity.role
-    )
+    source = await asyncio.to_thread(open_source, target, caller.tenancy.settings, depth=body.depth, role=caller.role)
     added = await caller.run(
         add_source,
         caller.identity,

@@ -14,6 +14,7 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from rag_service.answering.events import AnswerEvent
+from rag_service.api.http.ids_only import ONLY_IDS
 from rag_service.api.http.services import IdentityDependency, ServicesDependency
 from rag_service.auth.authenticator import Principal, scopes_of
 from rag_service.domain import CorpusKind, Identity, Role
@@ -90,6 +91,21 @@ class Caller:
         """Hash of the API key that was sent, if one was."""
         return self.identity.credential if isinstance(self.identity, Principal) else b""
 
+    @property
+    def key_id(self) -> UUID | None:
+        """Id of the API key that was sent, if one was."""
+        return self.identity.key_id if isinstance(self.identity, Principal) else None
+
+    @property
+    def own(self) -> UUID | None:
+        """The caller's id as a filter of lists that administrators see all of; None with the right to see all."""
+        return None if acts_as_administrator(self.identity) else self.identity.user_id
+
+    @property
+    def role(self) -> Role:
+        """As which the caller may act: a key without the scope `admin` makes no administrator."""
+        return self.identity.role if self.own is None else Role.USER
+
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
         return self.tenancy.transaction(self.identity, limited=self.only_reads)
 
@@ -118,8 +134,16 @@ async def identify(request: Request[Any, Any, Any], services: ServicesDependency
     identity = await services.authenticate(request.headers)
     # The scope in the route's `opt`, otherwise read for GET and write for the rest.
     by_method = Scope.READ if request.method in READING_METHODS else Scope.WRITE
-    require_scope(identity, Scope(request.route_handler.opt.get(REQUIRED_SCOPE, by_method)))
+    scope = Scope(request.route_handler.opt.get(REQUIRED_SCOPE, by_method))
+    require_scope(identity, scope)
+    if scope is not Scope.READ and Scope.READ not in scopes_of(identity):
+        request.scope["state"][ONLY_IDS] = True
     return identity
+
+
+def acts_as_administrator(identity: Identity) -> bool:
+    """Return whether the user is an administrator, and the credential may be used for that."""
+    return identity.role is Role.ADMIN and Scope.ADMIN in scopes_of(identity)
 
 
 def require_scope(identity: Identity, scope: Scope) -> None:

@@ -6,6 +6,7 @@ Whatever is decoded here may come from an enemy: types, sizes and references are
 from __future__ import annotations
 
 import base64
+import re
 import string
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -18,7 +19,7 @@ import numpy as np
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from msgspec import Meta, Struct
 
-from rag_service.domain import Location
+from rag_service.domain import READER_WARNINGS, Span, read_spans, write_span
 from rag_service.errors import ArchiveError, ArchiveVersionError
 from rag_service.store.documents.chunks import (
     CHAR_END,
@@ -46,6 +47,12 @@ _Moment = Annotated[datetime, Meta(tz=True)]
 _MAX_TEMPLATE = 500  # characters
 _MAX_WRITTEN = 1_000_000  # characters that the templates of a node add to its metadata, one for each key
 _MAX_DIGITS = 1_000  # of a number in a table; PostgreSQL reckons with a hundred times as many
+_MAX_CHUNK = 2_000_000  # characters of a chunk, which is searched, embedded and shown as a whole
+_MAX_SPANS = 100_000  # places of a chunk
+_MAX_ENTRIES = 10_000  # of a list or an object in metadata
+_MAX_DEPTH = 32  # of metadata
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_Warnings = list[Annotated[str, Meta(max_length=10_000)]]
 _WORD_BYTES = 14  # of a word's place, see `word_boxes`
 
 
@@ -105,12 +112,12 @@ class DocumentForm(Struct, kw_only=True, frozen=True):
     title: str
     file_name: str | None
     source: str | None
-    tags: tuple[str, ...]
+    tags: Annotated[tuple[str, ...], Meta(max_length=_MAX_ENTRIES)]
     language: Annotated[str, Meta(max_length=100)] | None
     media_type: str | None
     content_hash: _Hash
     fingerprint: Annotated[str, Meta(max_length=100)]  # of the settings that made its chunks; "": it has none yet
-    fields: dict[str, str]
+    fields: Annotated[dict[str, str], Meta(max_length=_MAX_ENTRIES)]
     metadata: dict[str, Any]
     territory: str | None
     dated: date | None
@@ -159,7 +166,7 @@ class ChunkForm(Struct, kw_only=True, frozen=True):
     start: _Count  # characters of the document's text
     end: _Count
     text: str | None  # None: those characters
-    spans: list[Any]  # as `domain.write_span` writes them
+    spans: Annotated[tuple[Span, ...], Meta(max_length=_MAX_SPANS)]
     embedding: bytes  # numbers of 16 bits, little-endian (Base64); empty: the model could not embed the text
     node: NodeForm
 
@@ -179,8 +186,13 @@ def decode(data: bytes, kind: type[_Kind], name: str) -> _Kind:
         found = msgspec.json.decode(data, type=kind)
         msgspec.json.encode(found)  # numbers that nobody else reads
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
-        raise ArchiveError(f"{name} of the file is not as an export writes it.") from error
+        raise ArchiveError(f"{name} of the file is not as an export writes it{_reason(error)}.") from error
     return found
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong where, as msgspec tells it: "Expected `int`, got `bool` - at `$.spans[0][0]`"."""
+    return f": {str(error)[:300]}" if isinstance(error, msgspec.MsgspecError) else ""
 
 
 def read_manifest(data: bytes) -> Manifest:
@@ -201,10 +213,40 @@ def read_manifest(data: bytes) -> Manifest:
 def decode_chunks(data: bytes, text: str, name: str) -> list[ChunkForm]:
     """The chunks of a member, a line each. Raises ArchiveError."""
     chunks = [decode(line, ChunkForm, name) for line in data.splitlines()]
-    for chunk in chunks:
-        if not (chunk.start <= chunk.end <= len(text) and _are_spans(chunk.spans) and _is_node(chunk.node)):
-            raise ArchiveError(f"{name} of the file has a chunk that no export has.")
+    for number, chunk in enumerate(chunks):
+        wrong = [
+            path
+            for path, is_right in (
+                ("end", chunk.start <= chunk.end <= len(text)),
+                ("text", chunk.length <= _MAX_CHUNK),
+                ("spans", all(map(_is_span, chunk.spans))),
+                ("node", _is_node(chunk.node)),
+                ("node.metadata", is_bounded(chunk.node.metadata)),
+                ("node.related", all(is_bounded(one.metadata) for some in chunk.node.related.values() for one in some)),
+            )
+            if not is_right
+        ]
+        if wrong:
+            raise ArchiveError(f"{name} of the file has a chunk that no export has - at `$[{number}].{wrong[0]}`.")
     return chunks
+
+
+def check_document(form: DocumentForm, name: str) -> None:
+    """Raise ArchiveError if the metadata of a document is not what is read of it later."""
+    try:
+        msgspec.convert(form.metadata.get(READER_WARNINGS, []), _Warnings)
+    except msgspec.ValidationError as error:
+        raise ArchiveError(f"{name} of the file is wrong at `$.metadata.{READER_WARNINGS}`: {error}.") from error
+    if not is_bounded(form.metadata):
+        raise ArchiveError(f"{name} of the file has too much, or too deeply nested, at `$.metadata`.")
+
+
+def is_bounded(value: Any, depth: int = _MAX_DEPTH) -> bool:
+    """Return whether a value of JSON is nested no deeper, and no list or object of it longer, than documents have."""
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return depth > 0 and len(value) <= _MAX_ENTRIES and all(is_bounded(one, depth - 1) for one in inner)
+    return not isinstance(value, int) or abs(value) < 2**63
 
 
 def decode_table(data: bytes, name: str) -> TableDescription:
@@ -219,31 +261,37 @@ def check_rows(data: bytes, table: TableDescription, text: str, name: str) -> in
     try:
         rows = msgspec.json.decode(data, type=list[Row])
         fine = bool(rows) and all(len(row[5]) == len(table.columns) for row in rows)
+        fine &= all(0 <= row[0] < 2**31 and 0 <= (row[4] or 0) < 2**31 for row in rows)
         for cell in (cell for row in rows for cell in row[5] if cell is not None):
             fine &= (cell[2] is None or _is_number(cell[2])) and 0 <= (cell[3] or 0) <= len(text)
     except (msgspec.MsgspecError, ValueError, RecursionError, InvalidOperation) as error:
-        raise ArchiveError(f"{name} of the file is not as an export writes it.") from error
+        raise ArchiveError(f"{name} of the file is not as an export writes it{_reason(error)}.") from error
     if not fine:
         raise ArchiveError(f"{name} of the file has a row that no export has.")
     return len(rows)
 
 
 def _is_number(written: str) -> bool:
+    if not _NUMBER.fullmatch(written):  # Decimal reads more than the database does
+        return False
     number = Decimal(written)
     return len(written) <= _MAX_DIGITS and number.is_finite() and abs(number.adjusted()) <= _MAX_DIGITS
 
 
-def _are_spans(spans: list[Any]) -> bool:
+def _is_span(span: Span) -> bool:
+    location = span.location
+    numbers = (location.page, location.last_page, location.row, location.paragraph, location.slide)
     try:
-        for start, end, location, *words in spans:
-            msgspec.convert(location, Location)
-            if not (isinstance(start, int) and isinstance(end, int) and 0 <= start <= end < 2**31 and len(words) <= 1):
-                return False
-            if words and len(base64.b64decode(words[0], validate=True)) % _WORD_BYTES:
-                return False
-    except (TypeError, ValueError):  # not three or four values, no location, no Base64
+        words = base64.b64decode(span.words, validate=True)
+    except ValueError:
         return False
-    return True
+    return (
+        0 <= span.start <= span.end < 2**31
+        and len(words) % _WORD_BYTES == 0
+        and all(number is None or 0 <= number < 2**31 for number in numbers)
+        and max(len(location.headings), len(location.boxes)) <= _MAX_ENTRIES
+        and all(abs(side) < 2**31 for box in location.boxes for side in box)
+    )
 
 
 def _is_node(node: NodeForm) -> bool:
@@ -289,7 +337,7 @@ def write_chunk(node: BaseNode, text: str) -> ChunkForm:
         start=start,
         end=end,
         text=None if text[start:end] == content else content,
-        spans=metadata[SPANS],
+        spans=read_spans(metadata[SPANS]),
         embedding=np.asarray(node.get_embedding(), "<f2").tobytes(),
         node=NodeForm(
             id=node.node_id,
@@ -344,7 +392,7 @@ class Renamed:
                 CHUNK_INDEX: chunk.index,
                 CHAR_START: chunk.start,
                 CHAR_END: chunk.end,
-                SPANS: chunk.spans,
+                SPANS: list(map(write_span, chunk.spans)),
             },
             excluded_embed_metadata_keys=list(form.hidden_from_embedding),
             excluded_llm_metadata_keys=list(form.hidden_from_llm),

@@ -186,6 +186,11 @@ class _Import:
         object.__setattr__(self, "source_fingerprint", then)
 
     @property
+    def keeps_access(self) -> bool:
+        """Whether readers of the corpus are those of before: of a personal one there were none."""
+        return self.keep_access and self.kind is CorpusKind.GLOBAL and self.form.kind == "global"
+
+    @property
     def embeds(self) -> bool:
         """Whether the texts are embedded again."""
         theirs = self.manifest.embedding
@@ -255,7 +260,7 @@ class _Import:
             kind=self.kind,
             index_name=self.index.name,
             ttl_seconds=self.form.ttl_seconds,
-            shared=self.form.shared and self.keep_access,
+            shared=self.form.shared and self.keeps_access,
         )
         await lock_corpora(connection, {str(corpus.id)})
         await self.parts.originals.begin_import(corpus.id)
@@ -273,7 +278,7 @@ class _Import:
             corpus.id,
             name=self.name,
             active=self.form.active,
-            groups=list(self.form.groups) if self.keep_access and self.kind is CorpusKind.GLOBAL else None,
+            groups=list(self.form.groups) if self.keeps_access else None,
         )
         return Imported(
             corpus=corpus,

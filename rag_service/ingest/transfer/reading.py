@@ -20,6 +20,7 @@ from rag_service.ingest.transfer.contents import (
     Counts,
     DocumentForm,
     Manifest,
+    check_document,
     check_rows,
     decode,
     decode_chunks,
@@ -88,6 +89,7 @@ def read_parts(file: BinaryIO, *, max_document: int, folder: Path | None = None)
 def _read_document(archive: ArchiveReader, folder: str, max_document: int) -> DocumentPart:
     name = f"{folder}/document.json"
     form = decode(archive.read(name, limit=_MAX_HEAD), DocumentForm, name)
+    check_document(form, name)
     original, text = None, ""
     if form.has_original:
         original = archive.read(f"{folder}/original", limit=max_document, setting=_LIMIT)

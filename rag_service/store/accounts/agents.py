@@ -71,9 +71,11 @@ async def create_agent(connection: Connection, spec: AgentSpec) -> Agent:
         raise PermissionDeniedError("Only administrators can create agents.") from error
 
 
-async def list_agents(connection: Connection, part: Slice) -> Page[Agent]:
-    """Agents by name: active ones, for administrators all."""
-    return await _AGENTS.page(connection, part, "ORDER BY name, id")
+async def list_agents(connection: Connection, part: Slice, *, inactive: bool = True) -> Page[Agent]:
+    """Agents by name: active ones, for administrators all unless they ask for no `inactive` ones."""
+    return await _AGENTS.page(
+        connection, part, "WHERE active OR %(inactive)s ORDER BY name, id", {"inactive": inactive}
+    )
 
 
 async def read_agent(connection: Connection, agent_id: UUID) -> Agent:

@@ -108,13 +108,15 @@ async def withdraw_feedback(
     await change_one(connection, statement, [answer_id, identity.user_id, citation], missing=missing)
 
 
-async def list_feedback(connection: Connection, part: Slice, *, thumbs: Thumbs | None = None) -> Page[Feedback]:
-    """Feedback, latest first: the identity's own, for administrators all."""
+async def list_feedback(
+    connection: Connection, part: Slice, *, thumbs: Thumbs | None = None, user_id: UUID | None = None
+) -> Page[Feedback]:
+    """Feedback, latest first: the identity's own, for administrators all, or that of one user."""
     return await fetch_page(
         connection,
         Feedback,
-        f"SELECT {_COLUMNS} FROM feedback WHERE %(thumbs)s::text IS NULL OR thumbs = %(thumbs)s"  # noqa: S608 - fixed text
-        " ORDER BY updated_at DESC, answer_id, citation",
+        f"SELECT {_COLUMNS} FROM feedback WHERE (%(thumbs)s::text IS NULL OR thumbs = %(thumbs)s)"  # noqa: S608 - fixed text
+        " AND (%(user)s::uuid IS NULL OR user_id = %(user)s) ORDER BY updated_at DESC, answer_id, citation",
         part,
-        {"thumbs": None if thumbs is None else thumbs.value},
+        {"thumbs": None if thumbs is None else thumbs.value, "user": user_id},
     )

@@ -53,6 +53,7 @@ class ApiKey:
 class KeyHolder:
     """Whose a presented key is."""
 
+    id: UUID  # of the key
     user_id: UUID
     role: Role
     scopes: frozenset[Scope]
@@ -74,16 +75,26 @@ async def create_key(
     name: str,
     scopes: Collection[Scope],
     expires_at: datetime | None = None,
+    parent_id: UUID | None = None,
 ) -> tuple[ApiKey, str]:
     """Create a key; returns it with the secret text, which nobody can read again.
 
-    Raises PermissionDeniedError if a user creates one for somebody else, NotFoundError if there is no such user.
+    `parent_id`: the key that creates it; the new one ends with it. Raises PermissionDeniedError if a user creates one
+    for somebody else, or the parent is revoked or has fewer scopes, NotFoundError if there is no such user.
     """
     secret = KEY_PREFIX + secrets.token_urlsafe(32)
     try:
-        values = {"user_id": user_id, "name": name, "scopes": sorted(scopes), "expires_at": expires_at}
+        values = {
+            "user_id": user_id,
+            "name": name,
+            "scopes": sorted(scopes),
+            "expires_at": expires_at,
+            "parent_id": parent_id,
+        }
         key = await _KEYS.insert(connection, values | {"key_hash": hash_secret(secret), "prefix": secret[:_SHOWN]})
     except psycopg.errors.InsufficientPrivilege as error:
+        if parent_id is not None:
+            raise PermissionDeniedError("This key cannot create such a key.") from error
         raise PermissionDeniedError("Only administrators can create keys for other users.") from error
     except psycopg.errors.ForeignKeyViolation as error:
         raise NotFoundError("This user does not exist.") from error
@@ -96,9 +107,10 @@ async def list_keys(connection: Connection, part: Slice, *, user_id: UUID | None
     return await _KEYS.page(connection, part, rest, {"user": user_id})
 
 
-async def read_key(connection: Connection, key_id: UUID) -> ApiKey:
-    """A key by id. Raises NotFoundError if there is none or it is another user's."""
-    return await _KEYS.read(connection, key_id)
+async def read_key(connection: Connection, key_id: UUID, *, user_id: UUID | None = None) -> ApiKey:
+    """A key by id, for `user_id` only of that user. Raises NotFoundError if there is none or it is another user's."""
+    rest = "WHERE id = %(id)s AND (%(user)s::uuid IS NULL OR user_id = %(user)s)"
+    return await _KEYS.get(connection, rest, {"id": key_id, "user": user_id})
 
 
 async def revoke_key(connection: Connection, key_id: UUID) -> ApiKey:
@@ -108,7 +120,7 @@ async def revoke_key(connection: Connection, key_id: UUID) -> ApiKey:
 
 async def identify_key(connection: Connection, secret: str) -> KeyHolder | None:
     """Whose key this is; None when it is unknown, revoked, expired or its user inactive. Needs no identity."""
-    query = "SELECT user_id, role, scopes, expires_at FROM rag.identify_key(%s)"
+    query = "SELECT id, user_id, role, scopes, expires_at FROM rag.identify_key(%s)"
     return await find_one(connection, KeyHolder, query, [hash_secret(secret)])
 
 

@@ -164,3 +164,10 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "blind" / "x.jsonl").write_text('\n{"id": "a"}\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"x\.jsonl:2"):
         read_half("blind", tmp_path)
+
+
+def test_the_judge_quotes_the_line_of_a_computed_value_however_it_is_written() -> None:
+    computed = {"text": "It is £2,080.50", "right": True, "evidence": [{"file": "fees.md", "computed": "2,080.50"}]}
+    prompt = "~1~ [C3]\nEl total es 2.080,50 €\n~1~\n1. It is £2,080.50 [C3]"
+    (verdict,) = judged("right", {**RIGHT, "sentences": [computed]}, prompt, **VERDICTS)["verdicts"]
+    assert verdict == {"id": 1, "quote": "El total es 2.080,50 €", "supported": True, "contradicted": False}
