@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -73,6 +73,8 @@ class WrittenJudge:
         """
         prompt = "\n".join(message.get("content") or "" for message in messages)
         labelled, lines = _choose(prompt, [*map(label_answer, judged), *self._examined])
+        if not _known(lines, labelled):  # another text, such as a refusal
+            labelled = replace(labelled, labels=(), answers="other")
         errors = JUDGES.get(self.name, (0.0, 0.0))[labelled.examined]
         stubborn = self.name in STUBBORN and not (self.name == "trusted" and labelled.examined)
         verdicts = []
@@ -188,13 +190,14 @@ def _overlapping(line: str, labelled: Labelled) -> list[Label]:
 def _match(line: str, lines: Sequence[str], labelled: Labelled) -> Label:
     """What is right to say of a line: it is as right as the labelled sentences in it.
 
-    A line without one, such as the head of a table, is right, unless a wrong sentence is in no line at all.
+    A line without one, such as the head of a table, is right, unless a wrong sentence is in no line at all, or nothing
+    is known of the text.
     """
     held = _overlapping(line, labelled)
     if not held:
         lost = [one for one in labelled.labels if not one.right and not any(_holds(text, one) for text in lines)]
         held = lost or list(labelled.labels)[:1]
-        return _joined(line, held, right=not lost)
+        return _joined(line, held, right=bool(labelled.labels) and not lost)
     wrong = [one for one in held if not one.right]
     return _joined(line, wrong or held, right=not wrong)
 

@@ -29,7 +29,7 @@ MODEL = "written"
 REFUSAL = "The documents do not answer this question."
 DELTA = 24  # characters of a streamed piece
 # The sentence that a prompt asks for if nothing answers, in the languages of the prompts.
-_REFUSAL_RULE = re.compile(r"(?:nothing else|nada más|rien d’autre|mais nada): (.+)")
+_REFUSAL_RULE = re.compile(r"(?:nothing else|nada más|rien d['’]autre|nada mais|sonst nichts|nient['’]altro)\s*: (.+)")
 
 
 @dataclass(frozen=True, kw_only=True)

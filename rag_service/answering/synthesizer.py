@@ -267,7 +267,13 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if (versions := query.versions) is not None:
             hits = tuple(hit for hit in hits if hit.chunk.document.id not in versions.others)
             text = versions.question
-        return await self._tables.compute(text, hits, language=found.plan.language, identity=query.identity)
+        computed = await self._tables.compute(text, hits, language=found.plan.language, identity=query.identity)
+        is_doubtful = computed is not None and bool(computed.wording.warning)
+        # A model that calls tools asks for the operation that it needs.
+        return None if is_doubtful and sources and self._offers_tools(query) else computed
+
+    def _offers_tools(self, query: RagQuery) -> bool:
+        return self._tools is not None and self._settings.answers.max_steps > 0 and query.model.offers_tools()
 
     async def _answer_parts(self, query: RagQuery) -> Answer | None:
         """Without a chat model, each part of a question is answered by itself; None where that makes no difference."""

@@ -177,7 +177,7 @@ def render_passage(number: int, hit: Hit, boundary: str) -> str:
         "document": document.title,
         "section": section,
         "source": document.source or document.file_name or "",
-        "date": document.updated_at.date().isoformat(),
+        "date": "" if document.dated is None else document.dated.isoformat(),
         "score": f"{hit.scores.relevance:.2f}",
     }
     lines = [f"{boundary} [C{number}]"]
