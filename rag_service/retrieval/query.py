@@ -55,8 +55,6 @@ class FollowUp:
 
     asked: str  # the question itself
     joined: bool  # to the questions that it needs; False: a chat model rewrote it
-    replies: tuple[str, ...] = ()  # to these questions: what they quote does not answer the next one
-    inferred: bool = False  # from what is found, not from its words: it may be a question by itself
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -190,10 +190,9 @@ def _fit_passages(
 def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str, preface: str) -> Evidence:
     """What an answer without a chat model is made of."""
     retrieval, follow_up, versions = query.found, query.follow_up, query.versions
-    asked, before = query.question if versions is None else versions.question, ""
-    replies: tuple[str, ...] = ()
+    asked = query.question if versions is None else versions.question
     if follow_up is not None and follow_up.joined:  # the questions before have their answers
-        asked, before, replies = follow_up.asked, asked.removesuffix(follow_up.asked), follow_up.replies
+        asked = follow_up.asked
     files = retrieval.files
     place = None if files is None else files.place
     return Evidence(
@@ -205,8 +204,6 @@ def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str, prefac
         refusal=refusal,
         preface=preface,
         by_document=query.of_several,
-        before=before,
-        replies=replies,
     )
 
 

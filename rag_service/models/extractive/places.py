@@ -92,7 +92,8 @@ def _write_row(sentence: Sentence, asked: Collection[str]) -> str:
     if sentence.header:
         names = _CELLS.split(sentence.header.splitlines()[0].strip("| "))
         values = _CELLS.split(sentence.text.strip().removeprefix("|").removesuffix("|"))
-        cells = [f"{name}: {value}" for name, value in zip(names, values, strict=False) if value.strip()]
+        named = ((name.strip(), value.strip()) for name, value in zip(names, values, strict=False))
+        cells = [f"{name}: {value}" for name, value in named if value]
     return cut_around(" | ".join(cut_around(cell.strip(), _CELL, asked) for cell in cells), _ROW, asked)
 
 
