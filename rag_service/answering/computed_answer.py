@@ -49,7 +49,6 @@ def check_computed(computed: ComputedAnswer, shown: Sequence[Hit], *, language: 
         unmarked=(),
         flagged=(),
         claims=(),
-        unprovable=(),
         withheld=0,
     )
 
