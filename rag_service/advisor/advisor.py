@@ -161,7 +161,8 @@ class Advisor:
             | doubts_of(Decision(said.decision) if said else None, missing, checked)
         )
         reply = self._conclude(reply, article, context, doubts, model_error)
-        sections = with_missing_fields(checked.sections, missing, article.title, article.language)
+        sentence = self.prompts.message("missing_data", article.language)
+        sections = with_missing_fields(checked.sections, missing, article.title, sentence)
         log.info("response_generated", contexts=len(context.hits), decision=reply.decision.value, missing=len(missing))
         return replace(
             reply,
