@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rag_service.answering.guards.injection import find_injections
-from rag_service.domain import Answer, Citation, FoundPlace
+from rag_service.domain import Answer, Citation, FoundPlace, read_spans
 from rag_service.language.languages import load_language
 from rag_service.language.words import fold, words
 
