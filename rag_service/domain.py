@@ -417,6 +417,7 @@ class FoundPlace:
     start: int | None  # first character in the document's stored text
     end: int | None
     location: Location | None
+    formula: str | None = None  # how its text was computed; None: its words stand there
     part: str | None = None  # of the question, if it asks for several things
 
 

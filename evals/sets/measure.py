@@ -163,6 +163,7 @@ def _judge(question: Question, answer: CitedAnswer) -> Reply:
 
 def _is_taken_from(cells: str, answer: CitedAnswer, is_computed: bool) -> bool:
     """Whether the first citation is of these cells, or a quote of their row, or a place is."""
-    locations = [one.location for one in (*answer.citations[:1], *answer.places) if one.location is not None]
+    cited, places = answer.citations[:1], answer.places
+    locations = [one.location for one in cited if one.location] + [one.location for one in places if one.location]
     row = int(re.sub(r"\A\D+|\D.*", "", cells))
     return any(one.cell == cells if is_computed else cells == one.cell or one.row == row for one in locations)

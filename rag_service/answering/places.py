@@ -62,6 +62,16 @@ def write_places(answer: Answer, places: Sequence[FoundPlace], *, introduction: 
     )
 
 
+def read_warning(computed: Answer) -> str:
+    """Return what a computed answer says of its reading: the lines that cite nothing."""
+    lines, start = list[str](), 0
+    for line in computed.text.split("\n"):
+        if all(one.sentence_end <= start or one.sentence_start >= start + len(line) for one in computed.citations):
+            lines.append(line)
+        start += len(line) + 1
+    return " ".join(lines)
+
+
 def _read_computed(answer: Answer) -> Iterator[FoundPlace]:
     """Yield each sentence of an answer that was computed, at the place of the first cells that it is computed from."""
     documents = {hit.chunk.document.id: hit.chunk.document for hit in answer.shown}
@@ -79,6 +89,7 @@ def _read_computed(answer: Answer) -> Iterator[FoundPlace]:
                 start=citation.start,
                 end=citation.end,
                 location=citation.location,
+                formula=citation.formula,
             )
 
 

@@ -43,7 +43,7 @@ from rag_service.answering.file_overview import describe_files
 from rag_service.answering.given_answers import GivenAnswers
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
 from rag_service.answering.judged import judge_answer
-from rag_service.answering.places import find_places, take_turns, write_places
+from rag_service.answering.places import find_places, read_warning, take_turns, write_places
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
 from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
 from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
@@ -285,12 +285,15 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         query.emit = hold
         try:
             answer = await self._answer(query, nodes)
-            found = await self._find_places(query, nodes, answer) if answer.decision is Decision.UNCERTAIN else ()
+            found: tuple[FoundPlace, ...] = ()
+            if answer.decision is Decision.UNCERTAIN:
+                warning = query.evidence.preface if query.evidence.places else read_warning(answer)
+                found = await self._find_places(query, nodes, answer)
         finally:
             query.emit = emit
         if found:
             doubtful = self._prompts.message("doubtful", answer.language)
-            answer = write_places(answer, found, introduction=query.evidence.preface or doubtful)
+            answer = write_places(answer, found, introduction=warning or doubtful)
             events = [event for event in events if isinstance(event, SourcesFound)]
             events.append(AnswerDelta(text=answer.text))
         for event in events:

@@ -110,6 +110,7 @@ def present_place(place: FoundPlace) -> PlaceBody:
         marked=[MarkedBody(start=start, end=end) for start, end in place.marked],
         start=place.start,
         end=place.end,
+        formula=place.formula,
         part=place.part,
     )
 

@@ -378,6 +378,7 @@ class PlaceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     start: Annotated[int | None, Meta(description="First character in the document's stored text.")]
     end: int | None
     language: Annotated[str | None, Meta(description="Of the document, ISO 639-1; null if it cannot be told.")]
+    formula: Annotated[str | None, Meta(description="How the text was computed from a table; null: it is quoted.")]
     part: Annotated[
         str | None, Meta(description="The part of the question that it was found for, if that asks for several things.")
     ]
