@@ -190,6 +190,17 @@ def _hidden_parts() -> bytes:
     return _saved(book)
 
 
+def _tables_and_lists() -> bytes:
+    book = Workbook()
+    book.active.title = "Club"
+    table = [["Month", "Income", "Costs"], ["Jan", 100, 90], ["Feb", 120, 80], []]
+    people = [["Contact", "Ana", 612], ["Chair", "Joan", 613], []]
+    corners = [[None, "Child", "Adult"], ["Monday", 8, 10], ["Sunday", 9, 11], [], [None, "Senior"], ["Monday", 5]]
+    for row in (*table, *people, *corners):
+        book.active.append(row)
+    return _saved(book)
+
+
 SHEETS: Mapping[str, Callable[[], bytes]] = {
     "xlsx/cell_formats.xlsx": _cell_formats,
     "xlsx/title_block.xlsx": _title_block,
@@ -203,4 +214,5 @@ SHEETS: Mapping[str, Callable[[], bytes]] = {
     "xlsx/looks.xlsx": _sheet_looks,
     "xlsx/shown_formats.xlsx": _shown_formats,
     "xlsx/hidden_parts.xlsx": _hidden_parts,
+    "xlsx/tables_and_lists.xlsx": _tables_and_lists,
 }
