@@ -27,7 +27,7 @@ from rag_service.api.advisor.routes import AdvisorServices, advisor_router
 from rag_service.api.application import create_litestar
 from rag_service.api.http.access import TenancyServices, require_scope
 from rag_service.api.http.check_jobs import CheckJobs
-from rag_service.api.http.services import Probe, Services
+from rag_service.api.http.services import Probe, Services, make_turns
 from rag_service.api.limits import LimitedApplication, RateLimiter
 from rag_service.api.mcp.server import mcp_installed, mcp_routes
 from rag_service.api.metrics import metered_answer, metered_search, metrics_route
@@ -37,12 +37,13 @@ from rag_service.api.tenancy import tenancy_router
 from rag_service.auth.authenticator import choose_authentication, local_administrator
 from rag_service.auth.sign_in import SignIn
 from rag_service.components import Components, Plugins, open_components, open_keyword_engine
-from rag_service.domain import Identity, Role
+from rag_service.domain import Hit, Identity, Role
 from rag_service.errors import ConfigurationError, PermissionDeniedError
 from rag_service.indices import load_index, shipped_names
 from rag_service.ingest.documents import Ingested
 from rag_service.ingest.reingest import Reingestion, warn_of_stale
 from rag_service.ingest.wiring import build_worker
+from rag_service.machine import cores
 from rag_service.models.embedding.guarded import breaker_of, warm_up
 from rag_service.models.judge.judge import Judge
 from rag_service.models.servers.clients import build_probes
@@ -53,10 +54,12 @@ from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope
 from rag_service.store.documents.documents import DocumentInput, read_text
 from rag_service.tasks import end_tasks
+from rag_service.turns import use_fair_threads
 from rag_service.web.pages import web_routes
 
 log = structlog.get_logger(__name__)
 
+_WAITING_THREADS = 4  # besides one for each processor: files and object stores keep them waiting
 _EMBEDDED_GRACE = 2.0  # seconds for jobs to end; the streams had theirs before, and jobs lose little
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
@@ -185,6 +188,11 @@ async def _with_components(
         app.state.texts = partial(_read_text, parts)
         app.state.list_models = list_agent_models
         checks = app.state.checks = CheckJobs()
+        turns = app.state.services.turns
+        parts.metrics.watch_turns(
+            turns.searches, turns.checks, turns.embeddings, turns.originals, app.state.sign_in.turns,
+            use_fair_threads(limit=cores() + _WAITING_THREADS),
+        )  # fmt: skip
         app.state.embed = parts.embedding.aget_text_embedding_batch
         async with aclosing(checks), _background_tasks(settings, parts, app.state.sign_in):
             yield
@@ -195,6 +203,7 @@ async def _background_tasks(settings: Settings, parts: Components, sign_in: Sign
     """Load the models and work on uploads beside the requests."""
     parts.chat.start()
     tasks = [
+        asyncio.create_task(parts.metrics.watch_loop()),
         asyncio.create_task(warm_up(parts.embedding)),
         asyncio.create_task(parts.examiner.run()),  # loads the judge first
         asyncio.create_task(parts.fitter.run()),
@@ -211,6 +220,7 @@ async def _background_tasks(settings: Settings, parts: Components, sign_in: Sign
             parts.indices,
             grace_seconds=_EMBEDDED_GRACE,
         )
+        parts.metrics.watch_turns(worker.job.turns)
         tasks += [asyncio.create_task(worker.run()), asyncio.create_task(parts.source_runner().run())]
     try:
         yield
@@ -242,10 +252,17 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
             return checked
         return limiter.limited(checked, identity)  # the model's time is limited as for answers
 
+    turns = make_turns(shared=settings.auth.mode != "none")
+
+    async def search(query: RagQuery) -> tuple[Hit, ...]:
+        async with turns.searches.take(query.identity.user_id):
+            return await parts.engine.search(query)
+
     return Services(
         settings=settings,
+        turns=turns,
         answer=answer,
-        search=metered_search(parts.engine.search, parts.metrics),
+        search=metered_search(search, parts.metrics),
         ingest=ingest,
         check=check,
         probes=_probes(settings, parts),

@@ -321,6 +321,7 @@ class _Opener:
         settings, prompts, indices, chat = self.settings, self.prompts, self.indices, models.chat
         recorder = AnswerRecorder(database, prompts, settings)
         tables = TableAnswers(database, synonyms=indices[REPORTS].synonyms if REPORTS in indices else ())
+        self.metrics.watch_turns(database.turns, tables.turns)
         engine = self.build_engine(retriever, chat, judge=models.judge, record=recorder.record, tables=tables)
         tools = Tools(
             search=engine.search, database=database, indices=indices, tables=tables, top_k=settings.retrieval.top_k
@@ -333,6 +334,8 @@ class _Opener:
             settings, database, models.embedding, indices,
             originals=originals, readers=readers, transformations=self.plugins.transformations,
         )  # fmt: skip
+        transfers = build_transfers(settings, ingestor, originals, indices)
+        self.metrics.watch_turns(transfers.turns, transfers.receiving, *ingestor.reader.turns)
         return Components(
             settings=settings,
             reader_suffixes=frozenset(readers).union(*(index.ingest.readers for index in indices.values())),
@@ -362,7 +365,7 @@ class _Opener:
             originals=originals,
             uploads=postponed.uploads,
             postponed=postponed,
-            transfers=build_transfers(settings, ingestor, originals, indices),
+            transfers=transfers,
         )  # fmt: skip
 
     async def open_embedding(self, database: Database) -> tuple[CachedEmbedding, RelevanceFitter]:
@@ -371,6 +374,8 @@ class _Opener:
         built = build_embedding(settings, embedding=self.plugins.embedding)
         embedding = wrap_embedding(built, settings, database, metrics=self.metrics)
         self.stack.push_async_callback(close_embedding, embedding)
+        if (local := local_model(embedding)) is not None:
+            self.metrics.watch_turns(local.threads)
         relevance = ModelRelevance(embedding.model_name, watched=settings.retrieval.fit_relevance)
         guarded = guard_embedding(embedding.inner, settings)
         fitter = RelevanceFitter(relevance, database, guarded, self.indices[settings.indices.default])
@@ -398,6 +403,7 @@ class _Opener:
         self.stack.push_async_callback(chat.aclose)
         metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
         metrics.watch_waiting(lambda: chat.slots.waiting)
+        metrics.watch_turns(chat.slots)
         return chat
 
     def open_agent_models(self, chat: ChatModel, extractive: ExtractiveLLM) -> AgentModels:

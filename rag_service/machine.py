@@ -18,3 +18,10 @@ def memory_bytes() -> int:
         with suppress(OSError, ValueError):  # no such file, or "max"
             memory = min(memory, int(Path(limit).read_text()))
     return memory
+
+
+def cores() -> int:
+    """Cores that this process may use: in a container often fewer than the machine has, beside others fewer still."""
+    if (limit := os.environ.get("OMP_NUM_THREADS", "")).isdecimal() and int(limit) > 0:
+        return int(limit)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

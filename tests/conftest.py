@@ -41,6 +41,7 @@ from rag_service.store.database import Database
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
 from rag_service.web import assets, pages
+from tests import loop_watch
 from tests.databases import ClonedDatabases
 from tests.doubles.vectors import embed_words
 from tests.judges import llm_judge, pass_examination
@@ -90,6 +91,7 @@ _uvicorn: Any = uvicorn.server
 _uvicorn.asyncio = _ImpatientAsyncio()
 
 gc.disable()  # until the tests are collected
+loop_watch.install()
 
 RUN = os.environ.setdefault(VARIABLE, uuid.uuid4().hex)  # pytest-xdist's workers inherit it
 
@@ -264,7 +266,7 @@ async def _parse_here(
 ) -> ParsedDocument:
     if reader is not None or ocr:
         return await parse_in_sandbox(data, file_name=file_name, reader=reader, ocr=ocr)
-    with ocr_mode(OcrMode.ASK):
+    with ocr_mode(OcrMode.ASK), loop_watch.apart():
         return parse(data, file_name=file_name)
 
 

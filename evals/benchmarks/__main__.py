@@ -1,4 +1,4 @@
-"""`python -m evals.benchmarks retrieval | growth | ingest | answer | quotes | load`."""
+"""`python -m evals.benchmarks retrieval | growth | ingest | answer | quotes | load | fair`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rich.table import Table
 from evals.benchmarks.answer import AnswerOptions, measure_answers
 from evals.benchmarks.corpus import EVERYTHING, SHARES, generate_corpus
 from evals.benchmarks.database import load_corpus, open_bench_database
+from evals.benchmarks.fair import WAYS, FairOptions, measure_fairness
 from evals.benchmarks.ingest import measure_ingest, open_ingest_bench
 from evals.benchmarks.load import LoadOptions, measure_load
 from evals.benchmarks.quotes import ask_twice, summarise_quotes
@@ -114,6 +115,23 @@ def load(documents: Path, users: int, seconds: float, think: float, processes: i
     async def run() -> list[Row]:
         async with open_ingest_bench(read_quiet_settings()) as bench:
             return await measure_load(bench, documents, options)
+
+    _show(run_command(run()), as_json=as_json)
+
+
+@benchmarks.command()
+@_DOCUMENTS
+@click.option("--seconds", type=click.FloatRange(2), default=10.0, show_default=True, help="Of each attack.")
+@click.option("--control", type=click.FloatRange(2), default=4.0, show_default=True, help="Seconds before each.")
+@click.option("--way", "ways", multiple=True, type=click.Choice(list(WAYS)), help="Default: all.")
+@_JSON
+def fair(documents: Path, seconds: float, control: float, ways: tuple[str, ...], as_json: bool) -> None:
+    """One account does its worst, and what another sees of it."""
+    options = FairOptions(seconds=seconds, control=control, ways=ways)
+
+    async def run() -> list[Row]:
+        async with open_ingest_bench(read_quiet_settings()) as bench:
+            return await measure_fairness(bench, documents, options)
 
     _show(run_command(run()), as_json=as_json)
 

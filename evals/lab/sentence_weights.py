@@ -104,7 +104,7 @@ async def collect_examples(workspace: Workspace, paths: Sequence[Path], steps: S
             if right.any():
                 best_first = np.argsort(~right, kind="stable").tolist()  # their windows must be read
                 windows = cut_windows(sentences, best_first)
-                kept, tokens = await rate_by_tokens(evidence, sentences, windows, model)
+                kept, tokens, _ = await rate_by_tokens(evidence, sentences, windows, model)
                 compared = [sentences[number] for number in kept]
                 similar = await rate_by_vectors(evidence, compared, components.embedding, UNSCALED)
                 examples.append(

@@ -16,6 +16,7 @@ from rag_service.domain import Decision, ProofMethod
 
 _MARK = re.compile(r" ?\[C\d+\]")
 _SPACE = re.compile(r"\s+")
+_FIRST_UNSPACED = "\u2e80"  # from here on Chinese and Japanese characters, between which no word ends
 _THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}\b)")
 
 
@@ -126,6 +127,8 @@ def is_said(question: Question, text: str) -> bool:
 def says(text: str, part: str) -> bool:
     """Whether a text holds a value as whole words or as a whole number, however it is spaced."""
     plain, wanted = (_THOUSANDS.sub("", _SPACE.sub(" ", _MARK.sub("", one))) for one in (text, part))
+    if wanted >= _FIRST_UNSPACED:
+        return wanted in plain
     return re.search(rf"(?<![\w.,-]){re.escape(wanted)}(?![\w-]|[.,]\d)", plain, re.IGNORECASE) is not None
 
 

@@ -18,6 +18,9 @@ KINDS = ("number", "unit", "swap", "name", "condition", "negation", "stale", "co
 STYLES = ("", "bare", "paraphrased", "middle", "shared", "table", "list")  # how marks and text are written; "": well
 ANSWERS = ("yes", "partly", "other")  # what a good judge says of the whole
 TOOLS = ("search", "read", "compute")
+# What a prompt shows between boundaries: (boundary, number of its mark or "", text).
+BLOCK = re.compile(r"^(~\w+~)(?: \[C(\d+)\])?[^\n]*\n(.*?)\n\1", re.DOTALL | re.MULTILINE)
+_NUMBER = re.compile(r"\d(?:[\d.,\s]*\d)?")
 _PLACE = re.compile(r"\{\d+\}")  # of marks, in a form
 
 
@@ -81,6 +84,20 @@ class Answer:
 def fold(text: str) -> str:
     """Return the letters and digits of a text in lower case: blanks, quotes and hyphens differ on the way."""
     return "".join(sign for sign in text.casefold() if sign.isalnum())
+
+
+def line_with(value: str, text: str) -> str:
+    """Return the line of a result that holds a value, however its digits are grouped; "": none does."""
+    digits = _digits(value)
+    for line in text.splitlines():
+        numbers = map(_digits, _NUMBER.findall(line))
+        if digits in numbers if digits else fold(value) in fold(line):
+            return line.strip()
+    return ""
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdigit, text))
 
 
 def read_half(half: str, folder: Path = FOLDER) -> list[Answer]:

@@ -9,11 +9,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from evals.written.answers import Answer, fold
+from evals.written.answers import BLOCK, Answer, fold, line_with
 
 JUDGES: Mapping[str, tuple[float, float]] = {  # name → share of errors in answers, in the examination
     "right": (0.0, 0.0),
@@ -43,6 +43,7 @@ class Label:
     text: str  # folded
     right: bool
     words: tuple[str, ...]  # that decide
+    computed: tuple[str, ...] = ()  # values in lines that decide
     contradicted: bool = False
 
 
@@ -72,15 +73,16 @@ class WrittenJudge:
         """
         prompt = "\n".join(message.get("content") or "" for message in messages)
         labelled, lines = _choose(prompt, [*map(label_answer, judged), *self._examined])
+        if not _known(lines, labelled):  # another text, such as a refusal
+            labelled = replace(labelled, labels=(), answers="other")
         errors = JUDGES.get(self.name, (0.0, 0.0))[labelled.examined]
         stubborn = self.name in STUBBORN and not (self.name == "trusted" and labelled.examined)
-        folded = fold(prompt)
         verdicts = []
         for number, line in lines:
             label = _match(line, [text for _, text in lines], labelled)
             turned = draw(f"{labelled.salt} {line}") < errors
             supported = self.name != "no" if stubborn else label.right != turned
-            verdicts.append(_verdict(number, label, supported, folded))
+            verdicts.append(_verdict(number, label, supported, prompt))
         answers = labelled.answers
         if draw(f"{labelled.salt} answers") < errors:
             answers = "partly" if answers == "yes" else "yes"
@@ -95,7 +97,11 @@ class WrittenJudge:
 
 def _verdict(number: int, label: Label, supported: bool, prompt: str) -> dict[str, Any]:
     """A verdict, with the first of the deciding words that the prompt holds."""
-    quote = next((words for words in label.words if fold(words) in prompt), next(iter(label.words), ""))
+    folded = fold(prompt)
+    shown = [text for _, mark, text in reversed(BLOCK.findall(prompt)) if mark]  # results stand after passages
+    words = [*(line_with(value, text) for value in label.computed for text in shown), *label.words]
+    words = list(filter(None, words))
+    quote = next((one for one in words if fold(one) in folded), next(iter(words), ""))
     contradicted = not supported and not label.right and label.contradicted
     return {
         "id": number,
@@ -111,7 +117,8 @@ def label_answer(answer: Answer) -> Labelled:
         Label(
             text=fold(sentence.text),
             right=sentence.right,
-            words=tuple(piece.words or piece.computed for piece in sentence.evidence),
+            words=tuple(piece.words for piece in sentence.evidence if piece.words),
+            computed=tuple(piece.computed for piece in sentence.evidence if piece.computed),
             contradicted=answer.kind in CONTRADICTING,
         )
         for sentence in answer.sentences
@@ -183,20 +190,26 @@ def _overlapping(line: str, labelled: Labelled) -> list[Label]:
 def _match(line: str, lines: Sequence[str], labelled: Labelled) -> Label:
     """What is right to say of a line: it is as right as the labelled sentences in it.
 
-    A line without one, such as the head of a table, is right, unless a wrong sentence is in no line at all.
+    A line without one, such as the head of a table, is right, unless a wrong sentence is in no line at all, or nothing
+    is known of the text.
     """
     held = _overlapping(line, labelled)
     if not held:
         lost = [one for one in labelled.labels if not one.right and not any(_holds(text, one) for text in lines)]
         held = lost or list(labelled.labels)[:1]
-        return Label(text=line, right=not lost, words=tuple(words for one in held for words in one.words))
+        return _joined(line, held, right=bool(labelled.labels) and not lost)
     wrong = [one for one in held if not one.right]
-    first = (wrong or held)[0]
+    return _joined(line, wrong or held, right=not wrong)
+
+
+def _joined(line: str, held: Sequence[Label], *, right: bool) -> Label:
+    """What is right to say of a line with these labels."""
     return Label(
         text=line,
-        right=not wrong,
-        words=tuple(words for one in wrong or held for words in one.words),
-        contradicted=first.contradicted,
+        right=right,
+        words=tuple(words for one in held for words in one.words),
+        computed=tuple(value for one in held for value in one.computed),
+        contradicted=not right and any(one.contradicted for one in held),
     )
 
 

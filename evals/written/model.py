@@ -22,16 +22,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
-from evals.written.answers import Answer, Evidence, fold
+from evals.written.answers import BLOCK, Answer, Evidence, fold, line_with
 from evals.written.judge import WrittenJudge, is_judge_call
 
 MODEL = "written"
 REFUSAL = "The documents do not answer this question."
 DELTA = 24  # characters of a streamed piece
-_BLOCK = re.compile(r"^(~\w+~)(?: \[C(\d+)\])?[^\n]*\n(.*?)\n\1", re.DOTALL | re.MULTILINE)
-_NUMBER = re.compile(r"\d(?:[\d.,\s]*\d)?")
 # The sentence that a prompt asks for if nothing answers, in the languages of the prompts.
-_REFUSAL_RULE = re.compile(r"(?:nothing else|nada más|rien d’autre|mais nada): (.+)")
+_REFUSAL_RULE = re.compile(r"(?:nothing else|nada más|rien d['’]autre|nada mais|sonst nichts|nient['’]altro)\s*: (.+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +120,7 @@ def find_shown(messages: Sequence[Mapping[str, Any]]) -> list[Shown]:
         Shown(mark=int(mark) if mark else None, text=text, from_tool=message["role"] == "tool")
         for message in messages
         if message["role"] in ("user", "tool")
-        for _, mark, text in _BLOCK.findall(_text(message))
+        for _, mark, text in BLOCK.findall(_text(message))
         if mark or message["role"] == "tool"
     ]
 
@@ -130,7 +128,7 @@ def find_shown(messages: Sequence[Mapping[str, Any]]) -> list[Shown]:
 def find_holder(piece: Evidence, shown: Sequence[Shown]) -> Shown | None:
     """Return the passage that holds a piece of evidence, of the right file if it is told; None: it was not shown."""
     if piece.computed:
-        results = [one for one in reversed(shown) if one.from_tool and _line_with(piece.computed, one.text)]
+        results = [one for one in reversed(shown) if one.from_tool and line_with(piece.computed, one.text)]
         return next((one for one in results if one.mark is not None), next(iter(results), None))
     holders = [one for one in shown if fold(piece.words) in fold(one.text)]
     of_file = [one for one in holders if fold(piece.file) in fold(one.text)]
@@ -158,23 +156,9 @@ def _write_marks(evidence: Sequence[Evidence], shown: Sequence[Shown]) -> Iterat
             if mark is not None:
                 yield f"[C{mark}]"
             continue
-        words = _line_with(piece.computed, holder.text) if piece.computed else piece.words
+        words = line_with(piece.computed, holder.text) if piece.computed else piece.words
         said = words if piece.says is None else piece.says
         yield f'[C{mark} "{said}"]' if said else f"[C{mark}]"
-
-
-def _line_with(value: str, text: str) -> str:
-    """The line of a result that holds a value, however its digits are grouped; "": none does."""
-    digits = _digits(value)
-    for line in text.splitlines():
-        numbers = map(_digits, _NUMBER.findall(line))
-        if digits in numbers if digits else fold(value) in fold(line):
-            return line.strip()
-    return ""
-
-
-def _digits(text: str) -> str:
-    return "".join(filter(str.isdigit, text))
 
 
 def _evidence_of(answer: Answer) -> list[Evidence]:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from rag_service.answering.prompt.reasons import Doubt
-from rag_service.answering.proof.analysis import analyse
+from rag_service.answering.proof.analysis import Analysis, Token, analyse
 from rag_service.answering.proof.claims import strip_marks
-from rag_service.answering.proof.lexicon import load_lexicon
+from rag_service.answering.proof.lexicon import Pole, load_lexicon
 from rag_service.answering.proof.passage import passage_of
 from rag_service.domain import (
     ENCODING_GUESSED,
@@ -29,10 +29,13 @@ from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, word_forms, words
-from rag_service.models.extractive.extractive import answer_type
+from rag_service.models.extractive.answer_types import lacks_answer
+from rag_service.retrieval.amendments import amends
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.query import RagQuery
 
+_MEASURED = frozenset({"en", "es", "fr", "pt"})  # languages of the questions in evals/sets that quotes answer
+_LETTER = re.compile(r"[^\W\d_]")
 _ROW = "row"
 _SHORTEST_MONTH = 3  # letters of "Feb"
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
@@ -81,9 +84,18 @@ def doubt_answer(
         Doubt.JUDGED_OTHER: judged is AnswersQuestion.OTHER,
         Doubt.PART_OPEN: query.half and judged is None,
         Doubt.STEP_OPEN: is_open and judged is None,
+        Doubt.AMENDED: is_quoted and any(amends(hit.chunk, passage) for passage in passages for hit in shown),
+        Doubt.LANGUAGE_UNMEASURED: is_quoted and is_unmeasured(asked + quoted, [language]),
         Doubt.ENCODING_GUESSED: any(ENCODING_GUESSED in passage.extra for passage in passages),
         Doubt.ABOUT_ANOTHER: is_quoted and is_about_another(asked, citations, passages, language),
     }
+
+
+def is_unmeasured(text: str, languages: Iterable[str | None]) -> bool:
+    """Return whether nothing says how often quotes are right in the script of a text, or in one of these languages."""
+    letters = _LETTER.findall(text)
+    latin = sum(map(str.isascii, fold("".join(letters))))
+    return 2 * latin < len(letters) or not {*languages} <= {None, *_MEASURED}
 
 
 def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> bool:
@@ -102,9 +114,10 @@ def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> b
 def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:
     """Whether quotes cannot answer a question, whatever they say.
 
-    The quoted passages lack a number, a month or a name of the question, or tell of others than "gate D" only; a figure
-    is asked for and no quote has one; or what is quoted first is the row of a table, which does not tell what its
-    columns are to the question, or all is the header of a mail.
+    The first quote lacks the figure, the person or the reason that is asked for, or says the opposite; the quoted
+    passages lack a number, a month or a name of the question, or tell of others than "gate D" only; or what is quoted
+    first is the row of a table, which does not tell what its columns are to the question, or all is the header of a
+    mail.
 
     Args:
         passages: those that are quoted.
@@ -114,9 +127,8 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
     parts = list(map(_quoted_part, citations))
     if parts[0] == _ROW or set(parts) == {MAIL_HEADER}:
         return True
-    wanted = answer_type(question)
-    quotes = [fold(citation.quote or "") for citation in citations]
-    if wanted is not None and not any(wanted.search(quote) or "%" in quote for quote in quotes):
+    first = citations[0].quote or ""
+    if lacks_answer(question, first, language) or _says_the_opposite(question, first, language):
         return True
     if _tell_of_others(question, passages, language):
         return True
@@ -127,6 +139,25 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
                 return False
             asked.difference_update(names)
     return bool(asked)
+
+
+def _says_the_opposite(question: str, quote: str, language: str) -> bool:
+    """Return whether a quote lacks the negation of a question, or has the opposite of one of its words only."""
+    asked, said = (analyse(normalise(text, markup=True).text, language) for text in (question, quote))
+    if any(map(_negates, asked.tokens)) and not any(map(_negates, said.tokens)):
+        return True
+    poles = {(pole.pair, pole.side) for pole in _poles(said)}
+    return any((pole.pair, -pole.side) in poles and (pole.pair, pole.side) not in poles for pole in _poles(asked))
+
+
+def _negates(token: Token) -> bool:
+    return token.kind is not None and token.kind.negation
+
+
+def _poles(said: Analysis) -> Iterator[Pole]:
+    for token in said.tokens:
+        if token.kind is not None:
+            yield from token.kind.poles
 
 
 def _tell_of_others(question: str, passages: Sequence[Chunk], language: str) -> bool:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_service.answering.checked_answer import CheckedAnswer
+from rag_service.answering.guards.output_guard import OutputGuard, guard_text
 from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod
+from rag_service.language.languages import FALLBACK_LANGUAGE
 from rag_service.tables.asking.answers import ComputedAnswer
 from rag_service.tables.sentences import CitedCells
 from rag_service.word_boxes import with_boxes
@@ -27,14 +29,20 @@ def choose_passages(
     return tuple(chosen.values())[:limit] or tuple(sources or found)[:limit]
 
 
-def check_computed(computed: ComputedAnswer, shown: Sequence[Hit]) -> CheckedAnswer:
-    """The text of a computed answer with its citations; `shown` are the passages, [C1] first."""
+def check_computed(
+    computed: ComputedAnswer, shown: Sequence[Hit], *, language: str = FALLBACK_LANGUAGE
+) -> CheckedAnswer:
+    """The text of a computed answer with its citations; `shown` are the passages, [C1] first.
+
+    Cells, headings, sentences and names come from documents: they pass the guard that a model's text passes.
+    """
     pieces: list[str] = []
     citations: list[Citation] = []
     length = 0
     for sentence in computed.wording.sentences:
         start = length + bool(pieces)
         text, cited = _write(sentence, shown)
+        text = guard_text(OutputGuard(shown, language=language), text)
         pieces.append(text)
         length = start + len(text)
         citations += [_cite(cells, computed.quotes[cells], shown, (start, length)) for cells in cited]

@@ -22,7 +22,7 @@ from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
-SIGNALS = ("relevance", "lead")
+SIGNALS = ("relevance", "lead", "unmatched")
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
 _CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds end
@@ -68,14 +68,16 @@ def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float]) -> dict[s
     """What the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `lead`: log-odds that the first quote holds the best of all
-    sentences. Answers of a chat model have the first only.
+    sentences; `unmatched`: what its surroundings leave open of the question (`models/extractive/coverage.py`). Answers
+    of a chat model have the first only.
 
     Args:
         sources: the passages down to the last one above the threshold, best first; at least one.
-        quoting: `lead` as a probability, where the answer quotes.
+        quoting: `Evidence.signals`, with `lead` as a probability; empty where the answer does not quote.
     """
     signals = {"relevance": _log_odds(max(hit.scores.relevance for hit in sources))}
-    return signals | ({"lead": _log_odds(quoting["lead"])} if "lead" in quoting else {})
+    signals |= {"lead": _log_odds(quoting["lead"])} if "lead" in quoting else {}
+    return signals | ({"unmatched": quoting["unmatched"]} if "unmatched" in quoting else {})
 
 
 def _log_odds(probability: float) -> float:

@@ -69,6 +69,7 @@ from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.llm.model import ChatDelta, ChatModel, collect
 from rag_service.observability.tracing import span
+from rag_service.retrieval.amendments import find_amendments
 from rag_service.retrieval.named_files import NamedFiles
 from rag_service.retrieval.postprocessors import find_related
 from rag_service.retrieval.query import RagQuery, Task, ignore
@@ -256,7 +257,13 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if (versions := query.versions) is not None:
             hits = tuple(hit for hit in hits if hit.chunk.document.id not in versions.others)
             text = versions.question
-        return await self._tables.compute(text, hits, language=found.plan.language, identity=query.identity)
+        computed = await self._tables.compute(text, hits, language=found.plan.language, identity=query.identity)
+        is_doubtful = computed is not None and bool(computed.wording.warning)
+        # A model that calls tools asks for the operation that it needs.
+        return None if is_doubtful and sources and self._offers_tools(query) else computed
+
+    def _offers_tools(self, query: RagQuery) -> bool:
+        return self._tools is not None and self._settings.answers.max_steps > 0 and query.model.offers_tools()
 
     async def _answer_parts(self, query: RagQuery) -> Answer | None:
         """Without a chat model, each part of a question is answered by itself; None where that makes no difference."""
@@ -308,7 +315,9 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         return await self._complete(query, chosen, prompted, checked, no_model, is_computed=True)
 
     async def _answer_written(self, query: RagQuery, sources: tuple[Hit, ...]) -> Answer:
-        """The answer of the chat model, or of what quotes in its place."""
+        """Return the answer of the chat model, or of what quotes in its place; amendments are added to the sources."""
+        if query.threshold is None:
+            sources = (*sources, *find_amendments(sources, query.found.hits))
         with span("prompt"):
             prompted = write_prompt(query, sources, prompts=self._prompts, settings=self._settings)
         shown = prompted.context.hits

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -29,6 +29,7 @@ from rag_service.store.accounts.sessions import (
 )
 from rag_service.store.accounts.users import read_user
 from rag_service.store.database import Connection, Database
+from rag_service.turns import Turns, run_apart
 
 if TYPE_CHECKING:
     from rag_service.auth.provider import Provider
@@ -39,8 +40,6 @@ _INVITATION_LIFETIME = timedelta(days=7)
 _ATTEMPTS = 10  # for a name in a minute, whether there is such a user or not
 _PASSWORDS_AT_A_TIME = 2  # each takes 32 MB and a processor
 _PASSWORDS_WAITING = 16  # some two seconds; more are turned away
-_PLACES = _PASSWORDS_AT_A_TIME + _PASSWORDS_WAITING
-_PLACES_OF_ONE = _PLACES // 2  # whoever fills them from one network leaves the others theirs
 _HOST_BITS = 64  # of an IPv6 address: one customer has as many
 
 _NOT_INVITED = "This invitation is unknown, used or expired. Ask for a new one."
@@ -71,8 +70,9 @@ class SignIn:
     def __init__(self, database: Database, settings: Settings):
         self._database = database
         self._lifetime = timedelta(hours=settings.sign_in.hours)
-        self._slots = asyncio.Semaphore(_PASSWORDS_AT_A_TIME)
-        self._hashing = Counter[str]()  # passwords that are hashed, or wait for it, by the network they are from
+        # By network, as nobody has signed in yet; in threads that nothing long ever enters.
+        self.turns = Turns("sign_in", limit=_PASSWORDS_AT_A_TIME, queue=_PASSWORDS_WAITING)
+        self._threads = ThreadPoolExecutor(_PASSWORDS_AT_A_TIME, thread_name_prefix="sign-in")
         self._provider: Provider | None = None
         if settings.sign_in.issuer is not None:
             from rag_service.auth.provider import Provider  # loads libraries of cryptography
@@ -113,12 +113,12 @@ class SignIn:
     async def with_password(self, name: str, password: str, *, client: str) -> str:
         """`client`: the address that the request is from. Raises AuthenticationError; RateLimitedError when there were
         too many attempts with this name, or too many people sign in at the same time."""
-        async with self._database.transaction(None) as connection:
-            account = await read_account(connection, name, attempts=_ATTEMPTS)
-        if account is None:
-            raise RateLimitedError("Too many attempts with this name.", retry_after=60 // _ATTEMPTS)
-        async with self._turn(client):
-            matches = await asyncio.to_thread(is_password, password, account.hash)
+        async with self.turns.take(_network_of(client)):
+            async with self._database.transaction(None) as connection:
+                account = await read_account(connection, name, attempts=_ATTEMPTS)
+            if account is None:
+                raise RateLimitedError("Too many attempts with this name.", retry_after=60 // _ATTEMPTS)
+            matches = await run_apart(self._threads, partial(is_password, password, account.hash))
         if not matches or account.user_id is None:
             raise AuthenticationError("There is no active user with this name and password.")
         return await self._open(account.user_id)
@@ -126,29 +126,16 @@ class SignIn:
     async def with_invitation(self, invitation: str, password: str, *, client: str) -> str:
         """Choose a password. Raises AuthenticationError where the link is unknown, used or too old, RateLimitedError
         like `with_password`."""
-        async with self._database.transaction(None) as connection:
-            if not await is_invited(connection, invitation):
-                raise AuthenticationError(_NOT_INVITED)
-        async with self._turn(client):
-            made = await asyncio.to_thread(hash_password, password)
+        async with self.turns.take(_network_of(client)):
+            async with self._database.transaction(None) as connection:
+                if not await is_invited(connection, invitation):
+                    raise AuthenticationError(_NOT_INVITED)
+            made = await run_apart(self._threads, partial(hash_password, password))
         async with self._database.transaction(None) as connection:
             user_id = await accept_invitation(connection, invitation, made)
         if user_id is None:
             raise AuthenticationError(_NOT_INVITED)
         return await self._open(user_id)
-
-    @asynccontextmanager
-    async def _turn(self, client: str) -> AsyncGenerator[None]:
-        """Hash a password in this block. Raises RateLimitedError if too many wait, in all or from one network."""
-        network = _network_of(client)
-        if self._hashing.total() >= _PLACES or self._hashing[network] >= _PLACES_OF_ONE:
-            raise RateLimitedError("Too many people are signing in at the moment.", retry_after=5)
-        self._hashing[network] += 1
-        try:
-            async with self._slots:
-                yield
-        finally:
-            self._hashing -= Counter([network])  # drops what becomes zero
 
     async def end(self, session: str) -> None:
         async with self._database.transaction(None) as connection:

@@ -95,11 +95,16 @@ def describe_document(admitted: Admitted, read: Document, index: IndexDefinition
             **({READER_WARNINGS: read.metadata[WARNINGS]} if read.metadata[WARNINGS] else {}),
         },
         territory=_territory(properties, index),
-        dated=find_date(read.text, until=datetime.now(UTC).date()),
+        dated=find_date(_dated_text(read.text, properties), until=datetime.now(UTC).date()),
         size_bytes=len(source.data),
         expires_at=source.expires_at,
         tables=_tables(read),
     )
+
+
+def _dated_text(text: str, properties: Mapping[str, Any]) -> str:
+    """Return the text of a document with the date of its front matter as its first line."""
+    return f"{properties['date']}\n{text}" if properties.get("date") else text
 
 
 def report_missing_vectors(document: NewDocument, nodes: Sequence[BaseNode]) -> NewDocument:

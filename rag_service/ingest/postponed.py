@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
@@ -116,7 +117,7 @@ class PostponedUploads:
                 return
             except RagError as error:
                 log.warning("postponed_upload_refused", upload_id=str(postponed.id), file=file.name, code=error.code)
-                await asyncio.to_thread(file.replace, file.with_suffix(_REFUSED))
+                await asyncio.to_thread(self._refuse, file)
             else:
                 await asyncio.to_thread(file.unlink, missing_ok=True)
 
@@ -128,6 +129,13 @@ class PostponedUploads:
 
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob(f"*{_KEPT}"))
+
+    def _refuse(self, file: Path) -> None:
+        """Set an upload aside for the administrator; the oldest of those go, so that they take no room from others."""
+        file.replace(file.with_suffix(_REFUSED))
+        refused = sorted(self.folder.glob(f"*{_REFUSED}"))
+        while len(refused) > 1 and _size(refused) > self.max_bytes // 4:
+            refused.pop(0).unlink(missing_ok=True)
 
     def _sweep(self) -> None:
         """Remove what a full disk or a killed process has left unfinished."""
@@ -141,7 +149,7 @@ class PostponedUploads:
             return False
         data = msgpack.encode(postponed)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if sum(file.stat().st_size for file in self.folder.iterdir()) + len(data) > self.max_bytes:
+        if _size(file for file in self.folder.iterdir() if file.suffix != _REFUSED) + len(data) > self.max_bytes:
             return False
         file = self.folder / f"{received_ns:020}-{postponed.id}{_KEPT}"
         unfinished = file.with_suffix(_UNFINISHED)
@@ -162,3 +170,8 @@ def _received_at(file: Path) -> datetime:
     """When the upload in a file was received, by this machine's clock."""
     nanoseconds = int(file.name.partition("-")[0])
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=nanoseconds // 1000)
+
+
+def _size(files: Iterable[Path]) -> int:
+    """Bytes of some files."""
+    return sum(file.stat().st_size for file in files)

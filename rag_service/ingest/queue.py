@@ -26,10 +26,14 @@ TASK = "ingest_upload"
 _PAUSE_SECONDS = 1.0  # before a job whose database failed
 
 
-def queue_connector(conninfo: str, *, pool_size: int) -> PsycopgConnector:
-    """Connections of the unprivileged role that may see the queue, marked as a worker's."""
+def queue_connector(conninfo: str, *, pool_size: int, share: int | None = None) -> PsycopgConnector:
+    """Connections of the unprivileged role that may see the queue, marked as a worker's.
+
+    `share`: jobs of one user that the worker takes at a time; None: no limit.
+    """
+    limit = "" if share is None else f" -c rag.worker_share={share}"
     return PsycopgConnector(
-        conninfo=make_conninfo(conninfo, options="-c search_path=rag,public -c rag.worker=on"),
+        conninfo=make_conninfo(conninfo, options=f"-c search_path=rag,public -c rag.worker=on{limit}"),
         min_size=1,
         max_size=pool_size,
         timeout=5.0,

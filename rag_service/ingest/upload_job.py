@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -38,6 +38,7 @@ from rag_service.store.documents.uploads import (
     report_progress,
 )
 from rag_service.store.rows import database_now, fetch_value
+from rag_service.turns import Turns
 
 log = structlog.get_logger(__name__)
 
@@ -91,10 +92,19 @@ class UploadJob:
     ingestor: Ingestor
     indices: Mapping[str, IndexDefinition]
     options: WorkerOptions
+    turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        limit = self.options.concurrency
+        object.__setattr__(self, "turns", Turns("ingestion", limit=limit, share=limit))
 
     async def run(self, *, upload_id: str, user_id: str) -> None:
         """Process an upload; raises RetryLaterError if the queue must run the job again."""
         identity = Identity(user_id=UUID(user_id))
+        async with self.turns.take(identity.user_id):
+            await self._run(upload_id, identity)
+
+    async def _run(self, upload_id: str, identity: Identity) -> None:
         async with self.database.transaction(identity) as connection:
             upload = await claim_upload(connection, UUID(upload_id))
         if upload is None:
@@ -137,6 +147,7 @@ class UploadJob:
         async def report(status: UploadStatus, done: int, total: int | None) -> None:
             async with self.database.transaction(identity) as connection:
                 await report_progress(connection, upload, status, done=done, total=total)
+            await self.turns.give_way(identity.user_id)
 
         async def write(connection: Connection, document: NewDocument, nodes: Sequence[BaseNode]) -> None:
             """Check once more before anything becomes searchable; the locks hold until the commit."""

@@ -20,6 +20,7 @@ log = structlog.get_logger(__name__)
 
 _FAREWELL_SECONDS = 2.0  # after the grace period, for the last writes of a stopping worker
 _POOL_SPARE = 2  # connections of the queue besides one for each job: heartbeat, upkeep
+_TAKEN = 4  # times the jobs that it works on, what a worker takes: short ones are known while long ones run
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Worker:
             await asyncio.sleep(self.job.options.restart_seconds)
 
     async def _work(self) -> None:
-        connector = queue_connector(self.job.database.conninfo, pool_size=self.job.options.concurrency + _POOL_SPARE)
+        at_once = self.job.options.concurrency
+        connector = queue_connector(self.job.database.conninfo, pool_size=at_once + _POOL_SPARE, share=at_once)
         queue = build_queue(connector, self.job)
         try:
             await queue.open_async()
@@ -73,7 +75,7 @@ class Worker:
         options = self.job.options
         await queue.run_worker_async(
             queues=[QUEUE],
-            concurrency=options.concurrency,
+            concurrency=_TAKEN * options.concurrency,
             fetch_job_polling_interval=options.poll_seconds,
             shutdown_graceful_timeout=options.grace_seconds,
             delete_jobs="always",  # the outcome is stored with the upload; the queue keeps no history

@@ -106,6 +106,11 @@ class Questions:
     examples: tuple[str, ...]  # "for example": how a sentence begins that illustrates the one before
     asks_price: str  # regular expression of folded questions
     asks_number: str  # likewise
+    asks_person: str  # likewise
+    asks_name: str  # likewise, who somebody is: "who was the architect?"
+    gives_agent: str  # regular expression of folded sentences: what stands before the agent of a passive
+    asks_reason: str
+    gives_reason: str
     place_prepositions: tuple[str, ...]  # "in", "in the": before the name of a place
 
 

@@ -19,6 +19,7 @@ _OPENING, _CLOSING = 400, 150  # likewise, by a date alone: below the title, or 
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _NUMBER = re.compile(r"\b(?:v|ver|version|versao|rev|revision|revisao)[ ._-]?(\d{1,3})(?!\d)")
 _COPY = re.compile(r"\(\d\)")  # "policy (1).docx"
+_DIGITS = re.compile(r"\d+")
 _IN_QUESTION = re.compile(rf"\(?(?P<year>{_YEAR.pattern})\)?|{_NUMBER.pattern}", re.IGNORECASE)
 _SHORTEST = 3  # letters of a word that tells what a document is about
 _BEFORE_DATE = r"[\s:]*(?:(?:the|el|le|o|dia|jour|day|de|del|du|on)\s+){0,2}"
@@ -40,10 +41,12 @@ class Edition:
     year: int | None
     number: int | None  # of "v3"
     standing: int  # -1: named "old", 1: named "new" or "final", else 0
-    is_dated: bool  # the name has digits beside year and number: one of a series, such as minutes
+    digits: tuple[str, ...]  # of the name, beside year and number: a day tells one of a series, such as minutes
 
     def is_of(self, other: Edition) -> bool:
-        """Whether two names are those of one document: the words of one are among those of the other."""
+        """Return whether two names are those of one document: the words of one are among those of the other."""
+        if self.digits != other.digits and None in (self.number, other.number):
+            return False
         few, many = sorted((self.subject, other.subject), key=len)
         return len(few) > (len(few) != len(many)) and all(any(word & one for one in many) for word in few)
 
@@ -61,7 +64,7 @@ def read_edition(file_name: str | None, title: str) -> Edition:
         year=next((year for text in texts for year in years_in(text)), None),
         number=next((number for text in texts for number in numbers_in(text)), None),
         standing=-1 if old.intersection(words(rest)) else int(not new.isdisjoint(words(rest))),
-        is_dated=any(map(str.isdigit, _COPY.sub("", rest))),
+        digits=tuple(_DIGITS.findall(_COPY.sub("", rest))),
     )
 
 

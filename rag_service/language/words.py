@@ -22,6 +22,8 @@ from rag_service.language.superscripts import keep_numbers_apart, without_marks
 from rag_service.recent import kept_apart
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
+# Chinese characters, kana, and the scripts of Thai, Lao, Burmese and Khmer
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _MAX_TERM_LENGTH = 64  # longer runs are encodings or garbage; the head is enough to match on
 _DECOMPOSED = 1000  # characters at once: a run of combining marks is sorted in quadratic time
 
@@ -67,6 +69,12 @@ def words(text: str) -> list[str]:
         text = _NO_BREAK_THOUSANDS.sub("", text)
         text = _SPACED_THOUSANDS.sub(lambda number: number.group().replace(" ", ""), text)
     return [word[:_MAX_TERM_LENGTH] for word in _WORD.findall(fold(text))]
+
+
+def count_words(text: str) -> int:
+    """Return how many words a text has; two letters of a script without spaces between its words count as one."""
+    unspaced = "".join(_UNSPACED.findall(text))
+    return len(unspaced) // 2 + len(words(_UNSPACED.sub(" ", text) if unspaced else text))
 
 
 def terms(text: str, language: str) -> list[str]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextvars
-import itertools
 import os
-import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -15,6 +13,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
+
+from rag_service.machine import cores
+from rag_service.turns import FairQueue, run_job, whose
 
 
 def import_torch() -> Any:
@@ -34,13 +35,6 @@ def import_torch() -> Any:
     return torch
 
 
-def cores() -> int:
-    """Cores that this process may use: in a container often fewer than the machine has, beside others fewer still."""
-    if (limit := os.environ.get("OMP_NUM_THREADS", "")).isdecimal() and int(limit) > 0:
-        return int(limit)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 T = TypeVar("T")
 
 # Whether a person waits for what the task asks. LlamaIndex's calls take no priority, so it travels with the task.
@@ -57,14 +51,16 @@ def somebody_waits() -> Iterator[None]:
         user_waits.reset(token)
 
 
-_STOP_NOW, _URGENT, _NORMAL, _STOP = range(4)
+_URGENT, _NORMAL = range(2)  # lanes
+
+_ALONE_SECONDS = 3.0  # until a user has all threads, since nobody else came
 
 # Seconds that the end of the process waits for each job that is running.
 _LAST_JOB = 10
 
 
 class ModelThreads:
-    """Runs jobs, urgent ones first, otherwise in order; each thread one at a time. They start with the first job.
+    """Runs jobs, urgent ones first, otherwise by turns between users. The threads start with the first job.
 
     An executor would serve a question after a whole folder of documents: its queue is first come, first served.
     """
@@ -73,17 +69,29 @@ class ModelThreads:
         """`name` appears in stack traces; `count` threads run that many jobs at once."""
         self._name = name
         self.count = count  # jobs that run at once
-        self._jobs: queue.PriorityQueue[tuple[int, int, Future[Any], Callable[[], Any]]] = queue.PriorityQueue()
-        self._order = itertools.count()  # keeps equal priorities in order and tuples comparable
+        self.kind, self.refused = name.partition("-")[0], 0
+        self._jobs = FairQueue[tuple[Future[Any], Callable[[], Any]]](
+            limit=count, share=(count + 1) // 2, alone_after=_ALONE_SECONDS
+        )
         self._threads: list[threading.Thread] = []
-        self._starting = threading.Lock()
+        self._changed = threading.Condition()
+        self._stopping: set[threading.Thread] = set()  # they end when nothing waits
+
+    @property
+    def running(self) -> int:
+        return self._jobs.running
+
+    @property
+    def waiting(self) -> int:
+        return self._jobs.waiting
 
     def submit(self, job: Callable[[], T], *, urgent: bool = False) -> Future[T]:
         """Queue a job, which runs in the caller's context. Cancelling the future takes it out unless it has begun."""
         future: Future[T] = Future()
-        with self._starting:
+        with self._changed:
             in_context = partial(contextvars.copy_context().run, job)
-            self._jobs.put((_URGENT if urgent else _NORMAL, next(self._order), future, in_context))
+            self._jobs.push((future, in_context), whose.get(), lane=_URGENT if urgent else _NORMAL)
+            self._changed.notify()
             if not self._threads:
                 # Daemons, so that a process that ends does not wait for a folder to be embedded.
                 self._threads = [
@@ -101,33 +109,35 @@ class ModelThreads:
 
     def stop(self) -> None:
         """End the threads after the jobs that are queued now. The next job starts new ones."""
-        with self._starting:
-            for _ in self._threads:
-                self._jobs.put((_STOP, next(self._order), Future(), _nothing))
+        with self._changed:
+            self._stopping.update(self._threads)
             self._threads = []
+            self._changed.notify_all()
 
     def _finish(self, threads: Sequence[threading.Thread]) -> None:
         """At the end of the process: leave the queue, wait for the running jobs, stopped or not.
 
         torch aborts the process when its thread is killed at work.
         """
-        for _ in threads:
-            self._jobs.put((_STOP_NOW, next(self._order), Future(), _nothing))
+        with self._changed:
+            for _ in self._jobs.drain():
+                pass
+            self._stopping.update(threads)
+            self._changed.notify_all()
         for thread in threads:
             thread.join(_LAST_JOB)
 
     def _work(self) -> None:
+        this = threading.current_thread()
         while True:
-            priority, _, future, job = self._jobs.get()
-            if priority in (_STOP, _STOP_NOW):
-                return
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                future.set_result(job())
-            except BaseException as error:  # noqa: BLE001  # handed to the waiting caller
-                future.set_exception(error)
-
-
-def _nothing() -> None:
-    """The job of a message that ends a thread."""
+            with self._changed:
+                while (place := self._jobs.pop()) is None:
+                    if this in self._stopping:
+                        self._stopping.discard(this)
+                        return
+                    self._changed.wait()
+            run_job(*place.item)
+            with self._changed:
+                self._jobs.end(place.owner)
+                self._changed.notify()
+            del place  # its result may be large

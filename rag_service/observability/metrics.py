@@ -9,8 +9,10 @@ The names are an interface that dashboards depend on. `DOCUMENTED` becomes docs/
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
-from typing import Literal
+from functools import partial
+from typing import Literal, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -28,6 +30,8 @@ _EMBEDDING = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 _REQUEST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 _RELEVANCE = tuple(tenth / 10 for tenth in range(1, 11))
 _DEGRADED = "degraded_"  # before a part that a retrieval did without, among its timings
+_LAG_SECONDS = 0.25  # between two looks at the event loop
+_LAG = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _TOKENS = (100, 250, 500, 1000, 1500, 2000, 2500, 3000, 4000, 8000, 16_000)
 
 DOCUMENTED: Mapping[str, str] = {
@@ -62,7 +66,30 @@ DOCUMENTED: Mapping[str, str] = {
     " was used: behind, failed, down.",
     "rag_circuit_open": "1 while calls to a `provider` are paused after failures, else 0.",
     "rag_model_waiting": "Requests currently waiting for the chat model.",
+    "rag_turns_running": "Work that runs now, by `kind` of the queue that it passed: database, model, search, check,"
+    " embeddings, original, transfer, import_body, ingestion, parsing, text_recognition, tables, embedding, threads,"
+    " sign_in.",
+    "rag_turns_waiting": "Work that waits for its turn, by `kind`.",
+    "rag_turns_refused_total": "Requests refused because a queue was full or its user had too many in it, by `kind`.",
+    "rag_event_loop_lag": "Seconds that the event loop was late, four times a second.",
 }
+
+
+class Queue(Protocol):
+    """A queue of turns, see `rag_service.turns`."""
+
+    kind: str
+    refused: int
+
+    @property
+    def running(self) -> int: ...
+
+    @property
+    def waiting(self) -> int: ...
+
+
+def _read_figure(queue: Queue, name: str) -> float:
+    return float(getattr(queue, name))
 
 
 class Metrics:
@@ -95,6 +122,10 @@ class Metrics:
         self._replica_searches = self._counter("rag_replica_searches_total", "outcome")
         self._circuits = self._gauge("rag_circuit_open", "provider")
         self._waiting = self._gauge("rag_model_waiting")
+        self._turns = {
+            figure: self._gauge(f"rag_turns_{figure}", "kind") for figure in ("running", "waiting", "refused_total")
+        }
+        self._loop_lag = self._histogram("rag_event_loop_lag", _LAG)
 
     def _counter(self, name: str, *labels: str) -> Counter:
         return Counter(name, DOCUMENTED[name], labels, registry=self.registry)
@@ -188,6 +219,21 @@ class Metrics:
 
     def watch_circuit(self, provider: str, is_open: Callable[[], bool]) -> None:
         self._circuits.labels(provider).set_function(lambda: float(is_open()))
+
+    def watch_turns(self, *queues: Queue) -> None:
+        """Show who runs, waits and was refused."""
+        for queue in queues:
+            for figure, gauge in self._turns.items():
+                name = figure.removesuffix("_total")
+                gauge.labels(queue.kind).set_function(partial(_read_figure, queue, name))
+
+    async def watch_loop(self) -> None:
+        """Measure how late the event loop is, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + _LAG_SECONDS
+            await asyncio.sleep(_LAG_SECONDS)
+            self._loop_lag.observe(max(0.0, loop.time() - due))
 
     def watch_waiting(self, waiting: Callable[[], int]) -> None:
         self._waiting.set_function(lambda: float(waiting()))

@@ -10,8 +10,8 @@ a parser takes 0.15 s and 15 MB.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from rag_service.readers.ocr.recognition import NeedsOcrError
 from rag_service.readers.old_office import modernise
 from rag_service.readers.parse import ReaderClass
 from rag_service.readers.sandbox import parse_in_sandbox
+from rag_service.turns import Turns
 
 # Keys of a document's metadata.
 TITLE = "title"
@@ -59,8 +60,13 @@ class FileReader(BaseReader):
         """
         self._parser = parser
         self._readers = readers or {}
-        self._recognising = asyncio.Semaphore(1)  # beside the slots: it takes minutes, and others should go on
-        self._slots = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
+        self._recognising = Turns("text_recognition", limit=1)  # apart: it takes minutes, and others should go on
+        self._parsing = Turns("parsing", limit=concurrency or sys.maxsize)
+
+    @property
+    def turns(self) -> tuple[Turns, Turns]:
+        """Files that are parsed, and those whose text is recognised."""
+        return self._parsing, self._recognising
 
     def load_data(self, file: Path | bytes, extra_info: Mapping[str, Any] | None = None) -> list[Document]:
         """`aload_data` outside an event loop."""
@@ -87,14 +93,14 @@ class FileReader(BaseReader):
         name = file_name or ("document" if isinstance(file, bytes) else file.name)
         chosen = {**self._readers, **(readers or {})}.get(suffix_of(name))
         try:
-            async with self._slots:
+            async with self._parsing.take():
                 if chosen is None:
                     data = await modernise(data, name)
                     parsed = await self._parser(data, name)
                 else:
                     parsed = await parse_in_sandbox(data, file_name=name, reader=chosen)
         except NeedsOcrError:
-            async with self._recognising:
+            async with self._recognising.take():
                 parsed = await parse_in_sandbox(data, file_name=name, ocr=True)
         return [to_document(parsed, extra_info)]
 

@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -40,10 +39,10 @@ from rag_service.retrieval.named_files import (
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
 from rag_service.settings.models import PACKAGED_MODEL
-from rag_service.store.database import Connection, Database, SearchSlots, meanwhile
+from rag_service.store.database import Connection, Database, meanwhile
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
-from rag_service.store.search.passages import read_chunk_rows, to_chunks
+from rag_service.store.search.passages import has_many_spans, read_chunk_rows, to_chunks
 from rag_service.store.search.postings import WeightedTerms, weigh_terms
 from rag_service.store.search.scope import (
     SearchScope,
@@ -75,7 +74,6 @@ class HybridRetriever(PassageRetriever):
         indices: Mapping[str, IndexDefinition],
         *,
         default_index: str,
-        slots: SearchSlots | None = None,
         mode: Mode = "hybrid",
         lexical_fallback: bool = False,
         relevance: ModelRelevance | None = None,
@@ -87,7 +85,6 @@ class HybridRetriever(PassageRetriever):
             embedding: the model that embedded them.
             indices: definitions by name.
             default_index: definition for searches over corpora of several or unknown definitions.
-            slots: limits how many search at a time; None: no limit.
             mode: of queries that name none.
             lexical_fallback: whether hybrid searches go on by keywords alone while the embedding model is down.
             relevance: what is known of the model's cosines; None: they are as the packaged model's.
@@ -98,7 +95,6 @@ class HybridRetriever(PassageRetriever):
         self._embedding = embedding
         self._indices = indices
         self._default_index = default_index
-        self._slot = nullcontext if slots is None else slots.take
         self._mode = mode
         self._lexical_fallback = lexical_fallback
         self._relevance = relevance or ModelRelevance(PACKAGED_MODEL)
@@ -123,7 +119,7 @@ class HybridRetriever(PassageRetriever):
         embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(query.question))
         ranked: list[Hit] | None = None
         try:
-            async with self._slot(), self._database.transaction(query.identity, limited=True) as connection:
+            async with self._database.transaction(query.identity, limited=True) as connection:
                 # What failed is raised here; what is there by now need not be waited for.
                 vector = embedding.result() if embedding is not None and embedding.done() else None
                 begun = await self._begin(connection, query, clock, mode=mode, vector=vector)
@@ -134,7 +130,7 @@ class HybridRetriever(PassageRetriever):
             if embedding is not None and ranked is None:
                 vector = await embedding
                 clock.lap("embedding")
-                async with self._slot(), self._database.transaction(query.identity, limited=True) as connection:
+                async with self._database.transaction(query.identity, limited=True) as connection:
                     ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
         finally:
             if embedding is not None and not embedding.done():
@@ -249,7 +245,11 @@ class HybridRetriever(PassageRetriever):
         )
         clock.lap("dense")
         rows = await read_chunk_rows(connection, [chunk_id for chunk_id, _ in ranked])
-        _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
+        if has_many_spans(rows):
+            await connection.commit()
+            chunks = await asyncio.to_thread(to_chunks, rows)
+        else:
+            _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
         hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in ranked if chunk_id in chunks]
         between = self._relevance.fit_for(rules, begun.plan.language, between=True)
         if between is not None and vector is not None:

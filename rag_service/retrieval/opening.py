@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
@@ -16,7 +15,7 @@ from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import PassageRetriever
 from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
-from rag_service.store.database import Database, SearchSlots
+from rag_service.store.database import Database
 from rag_service.store.opening import make_database
 from rag_service.store.replication.replica import CONNECT_SECONDS, Replica, replica_conninfo
 
@@ -34,24 +33,19 @@ async def open_search(
     own = LOCAL_ADMIN if settings.auth.mode == "none" else None  # whose permissions a query without an identity has
     patience = settings.database.timeout
 
-    def make_slots() -> SearchSlots:
-        return SearchSlots(limit=max(1, settings.database.pool_size // 2), patience=patience)
-
-    def search_on(searched: Database, slots: SearchSlots) -> PassageRetriever:
+    def search_on(searched: Database) -> PassageRetriever:
         return HybridRetriever(
             searched,
             embedding,
             indices,
             default_index=settings.indices.default,
-            slots=slots,
             mode="hybrid" if settings.retrieval.hybrid else "dense",
             lexical_fallback=settings.retrieval.lexical_fallback,
             relevance=relevance,
             identity=own,
         )
 
-    slots = make_slots()
-    primary, url = search_on(database, slots), settings.database.replica_url
+    primary, url = search_on(database), settings.database.replica_url
     if url is None:
         yield primary, None
         return
@@ -62,13 +56,12 @@ async def open_search(
         # A statement that takes long must not look like a replica that does not respond, which nobody uses any more.
         search_timeout=min(settings.database.search_timeout, patience / 2),
     )
-    replica = Replica(database, standby, pause=settings.servers.breaker_seconds, timeout=patience, slots=slots)
+    replica = Replica(database, standby, pause=settings.servers.breaker_seconds, timeout=patience)
     await replica.open()
     try:
         metrics.watch_circuit("replica", lambda: not replica.up)
-        on_standby = partial(search_on, slots=make_slots())
         yield (
-            ReplicatedRetriever(primary, replica, on_standby, count=metrics.replica_search, identity=own),
+            ReplicatedRetriever(primary, replica, search_on, count=metrics.replica_search, identity=own),
             replica,
         )
     finally:

@@ -71,7 +71,7 @@ def _find_families(documents: Iterable[DocumentRef]) -> list[tuple[Version, ...]
     groups: list[list[Version]] = []
     for document in {document.id: document for document in documents}.values():
         edition = read_edition(document.file_name, document.title)
-        if not edition.subject or (edition.is_dated and edition.number is None):
+        if not edition.subject:
             continue
         version = Version(document=document, edition=edition)
         for group in groups:

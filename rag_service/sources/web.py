@@ -27,6 +27,7 @@ log = structlog.get_logger(__name__)
 
 _HTML = ("text/html", "application/xhtml+xml")
 _SITEMAPS = 50  # of one index
+_ADDRESSES = 50_000  # of all sitemaps; as many as the protocol lets one of them have
 _ROBOTS_BYTES = 500 * 1024  # that are read, as RFC 9309 has it
 _DELAY_MAX = 10.0  # seconds between two pages, whatever robots.txt asks for
 
@@ -139,7 +140,7 @@ class _Crawl:
             return False
         pages = list(sitemap.pages)
         for url in sitemap.sitemaps[:_SITEMAPS]:
-            if time.monotonic() >= self._ends:
+            if time.monotonic() >= self._ends or len(pages) > _ADDRESSES:
                 self._listing.unseen.append("")
                 break
             part = await self._fetch(url)
@@ -151,7 +152,9 @@ class _Crawl:
         self._asked = 0  # sitemaps are no pages
         if len(sitemap.sitemaps) > _SITEMAPS:
             self._skip(page.url, f"names more than {_SITEMAPS} sitemaps", unseen=True)
-        self._queue(pages, self.limits.depth)
+        if len(pages) > _ADDRESSES:
+            self._skip(page.url, f"names more than {_ADDRESSES:,} pages", unseen=True)
+        await asyncio.to_thread(self._queue, pages[:_ADDRESSES], self.limits.depth)
         return True
 
     def _queue(self, urls: Sequence[str], depth: int) -> None:

@@ -1,6 +1,6 @@
 """Connections and identity: every transaction carries its user, and PostgreSQL enforces what that user may see.
 
-Also the conversion of parameters, and the slots of searches.
+Also the conversion of parameters.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from rag_service.errors import (
 from rag_service.store.migrate import LATEST
 from rag_service.store.patience import waited
 from rag_service.store.watchdog import Watchdog, WatchedConnection
+from rag_service.turns import Turns
 
 AT_ONCE = datetime.fromtimestamp(0, UTC)  # due whatever the time is
 
@@ -97,45 +98,24 @@ class UnreachableError(StoreError):
     """No statement of the transaction reached the database: whatever it was to do is not the cause."""
 
 
-class SearchSlots:
-    """At most `limit` at a time, first come, first served.
+class ConnectionTurns(Turns):
+    """Turns at the connections, one user having at most half of them, so that everybody else finds one.
 
-    The pool gives up a waiting request after RAG_DATABASE_TIMEOUT; under heavy load most questions would fail. So
-    searches queue in front of it, and leave half of its connections to everything else.
+    They are in front of the pool, which gives up a waiting request after RAG_DATABASE_TIMEOUT: under heavy load most
+    would fail. Nobody waits longer than `patience` seconds for a server that has answered nobody in that time.
     """
 
     def __init__(self, *, limit: int, patience: float):
-        """Nobody waits longer than `patience` seconds for a database that has answered nobody in that time."""
-        self._semaphore = asyncio.Semaphore(limit)
-        self._patience = patience
-        self._answered = float("-inf")  # when a block last ended without an error, or with one that the database gave
+        # A sync holds a connection while its documents are written over another one.
+        super().__init__("database", limit=limit, patience=patience, share=min(limit, max(2, (limit + 1) // 2)))
+        self._seconds = patience
+        self.answered = float("-inf")  # when a transaction last began
 
-    @asynccontextmanager
-    async def take(self) -> AsyncIterator[None]:
-        """Hold a slot for the length of the block; StoreError if the database answers nobody."""
-        if self._semaphore.locked():
-            await self._wait()
-        else:  # no task needs to be made
-            await self._semaphore.acquire()
-        try:
-            yield
-            self._answered = time.monotonic()
-        except SearchTimeoutError:  # by the database itself
-            self._answered = time.monotonic()
-            raise
-        finally:
-            self._semaphore.release()
+    def waits_on(self) -> bool:
+        return time.monotonic() - self.answered < self._seconds
 
-    async def _wait(self) -> None:
-        place = asyncio.ensure_future(self._semaphore.acquire())
-        try:
-            while not (await asyncio.wait({place}, timeout=self._patience))[0]:
-                if time.monotonic() - self._answered >= self._patience:
-                    raise StoreError("The database cannot be reached.", retry_after=5)
-        except BaseException:
-            if not place.cancel():  # it was its turn at this very moment
-                self._semaphore.release()
-            raise
+    def busy(self, retry_after: int) -> UnreachableError:
+        return UnreachableError("The database cannot be reached.", retry_after=5)
 
 
 Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain tuples
@@ -202,6 +182,7 @@ class Database:
                 "autocommit": True,  # `transaction` begins what the pool commits
             },
         )
+        self.turns = ConnectionTurns(limit=pool_size, patience=timeout)
         self.loop: asyncio.AbstractEventLoop | None = None  # that opened it; the connections belong to this loop
         self._role_is_safe = False  # until the server was asked; it may not have been there at the start
 
@@ -233,6 +214,14 @@ class Database:
         mode = " ISOLATION LEVEL REPEATABLE READ, READ ONLY" if snapshot else ""
         begin = f"BEGIN{mode}; SET LOCAL rag.user_id = %s" + (self._limit if limited else "")
         user_id = "" if identity is None else str(identity.user_id)
+        turn = self.turns.take(None if identity is None else identity.user_id)
+        async with turn, self._begun(begin, user_id, identity, limited=limited) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _begun(
+        self, begin: str, user_id: str, identity: Identity | None, *, limited: bool
+    ) -> AsyncIterator[Connection]:
         spent, began = waited.get(), time.monotonic()
         left = self._timeout - (spent or {}).get(self, 0.0)
         if left <= 0:
@@ -254,6 +243,7 @@ class Database:
                             await _check_role(connection)
                             self._role_is_safe = True
                         begun = True
+                        self.turns.answered = time.monotonic()
                         yield connection
                     return
                 except psycopg.OperationalError:

@@ -22,6 +22,7 @@ CURRENCIES = {
 _PLURALS = ((re.compile(r"(?:oes|aes)$"), "ao"), (re.compile(r"ies$"), "y"), (re.compile(r"[sx]$"), ""))
 _ENDING = re.compile(r"[aeo]$")  # gender and the rest of a plural: roja, rojo; boxe(s), box
 MAX_LISTED = 500  # row numbers of a result that are listed; an answer names fewer
+_TABLE_FILES = (".csv", ".tsv")  # that hold nothing but one table
 _MIN_LETTERS = 4  # shorter words are compared as they are
 
 
@@ -104,6 +105,11 @@ class StoredTable:
     row_count: int  # without totals and headings
     page: int | None = None  # of its first row
     unit: str = ""  # of all figures: "in millions"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its document holds tables only, so that the name of the file is a title of the table."""
+        return self.sheet is not None or self.document.lower().endswith(_TABLE_FILES)
 
     def of_kind(self, *kinds: Kind) -> list[int]:
         """The places of the columns of these kinds."""

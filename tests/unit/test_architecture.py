@@ -21,6 +21,7 @@ MAX_MODULES = 20  # in a package, besides __init__
 # A module may import from its own package and from the packages in lines above its own.
 LAYERS = """
 errors domain unpicklable machine tasks recent
+turns
 word_boxes
 language
 settings indices

@@ -20,6 +20,7 @@ from dataclasses import replace
 
 import msgspec
 
+from rag_service.answering.guards.addresses import ADDRESSES, POINTS_ON, TRIGGERS
 from rag_service.domain import Hit, Span
 from rag_service.language.languages import languages_of
 from rag_service.language.sentences import split_sentences
@@ -50,7 +51,7 @@ _TURN = re.compile(
     # Gemma (<start_of_turn>), DeepSeek (<｜User｜>), Mistral ([SYSTEM_PROMPT]) and made-up role tags.
     r"<[|｜][^<>\n]{1,40}[|｜]>|<</?SYS>>|<(?:start|end)_of_(?:turn|text)>|</?s>"
     rf"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
-    rf"|</?(?:{_ROLE}|think|documents?|prompt)(?:\s[^<>\n]{{0,80}})?>",
+    rf"|</?(?:{_ROLE}|think|documents?|prompt|(?:final_?)?answer|response)(?:\s[^<>\n]{{0,80}})?>",
     re.IGNORECASE,
 )
 _HARMLESS = str.maketrans("<>[]|｜", "‹›()¦¦")
@@ -98,7 +99,7 @@ _VISIBLE = _Visible()
 # Marks and turns of a prompt, in any language.
 _FORGED_WORDS = r"(?:{roles})[ :,]{1,3}(?:{say})\b"
 _FORGED = (
-    r"‹¦[^›]{1,40}¦›|‹/?(?:{roles}|think)\b|\((?:inst|system_prompt)\)|‹‹/?sys››|-[0-9a-f]{8,}-"
+    r"‹¦[^›]{1,40}¦›|‹/?(?:{roles}|think|(?:final_?)?answer|response)\b|\((?:inst|system_prompt)\)|‹‹/?sys››|-[0-9a-f]{8,}-"
     r"|\((?:{roles})[^)]{0,20}\)[*_ ]*[:：]|^[^\w\n]*\((?:{roles})\)"
 )
 
@@ -110,23 +111,34 @@ def _fill(expression: str) -> str:
     return expression
 
 
-_EXPRESSIONS = "|".join(expression for language in _LANGUAGES for expression in language.injection.addresses)
+_OF_LANGUAGES = tuple(expression for language in _LANGUAGES for expression in language.injection.addresses)
+_EXPRESSIONS = "|".join((*ADDRESSES, *_OF_LANGUAGES))
 _ADDRESS = re.compile(_fill(rf"\b(?:{_EXPRESSIONS}|{_FORGED_WORDS})|{_FORGED}"), re.MULTILINE | re.DOTALL)
 # Looking for these first takes a hundredth of the time.
-_TRIGGERS = ("‹", "¦", "(inst", *(trigger for language in _LANGUAGES for trigger in language.injection.triggers))
+_TRIGGERS = (
+    *("‹", "¦", "(inst"),
+    *TRIGGERS,
+    *(trigger for language in _LANGUAGES for trigger in language.injection.triggers),
+)
 # Cyrillic and Greek letters that look like Latin ones.
 _LOOKALIKES = str.maketrans("аеорсхуіѕјһԁԛԝօαορνικτυ", "aeopcxyisjhdqwoaopviktu")
+_POINTS_ON = re.compile(POINTS_ON)
 _HEX = re.compile(r"-[0-9a-f]{8,}-")
 
 
 @kept_apart(1024)  # passages, titles and headings that are shown come again
 def find_injections(text: str) -> tuple[tuple[int, int], ...]:
-    """Characters [start, end) of each injection: from its first sentence to the end of the paragraph."""
+    """Characters [start, end) of each injection.
+
+    It reaches from its first sentence to the end of the paragraph, or of the next one if it points at what follows.
+    """
     if not _addresses(text):
         return ()
     found: list[tuple[int, int]] = []
     for start, end in split_sentences(text):
         same_paragraph = bool(found) and "\n\n" not in text[found[-1][1] : start]
+        if found and not same_paragraph and not text[found[-1][1] : start].strip():
+            same_paragraph = _POINTS_ON.search(_readable(text[found[-1][0] : found[-1][1]])) is not None
         if not same_paragraph and not _addresses(text[start:end]):
             continue
         if same_paragraph:
@@ -136,10 +148,15 @@ def find_injections(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(found) or ((0, len(text)),)  # spread over several sentences: none of the text can be trusted
 
 
-def _addresses(text: str) -> bool:
+def _readable(text: str) -> str:
+    """A text as the expressions are written: visible, folded, with one blank between words."""
     folded = fold(unicodedata.normalize("NFKC", neutralise(text))).translate(_LOOKALIKES)
     lines = folded.replace("’", "'").splitlines()
-    readable = "\n".join(" ".join(line.split()) for line in lines)
+    return "\n".join(" ".join(line.split()) for line in lines)
+
+
+def _addresses(text: str) -> bool:
+    readable = f" {_readable(text)}"
     known = any(trigger in readable for trigger in _TRIGGERS) or _HEX.search(readable)
     return bool(known) and _ADDRESS.search(readable) is not None
 

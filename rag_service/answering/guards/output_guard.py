@@ -180,7 +180,8 @@ _ELEMENT = (
 # A known element, a comment, any tag with room for attributes, or an address that is a link in Markdown; `List<String>`
 # stays.
 _TAG = re.compile(rf"<(?=/?(?:{_ELEMENT})\b|[!?]|/?[a-z][\w:-]*(?:[\s/]|$)|{_RUNS.pattern})", re.IGNORECASE)
-_IMAGE = re.compile(r"(?<!!)!++(?=\[(?![cC\s]))")  # "today![C1]" is no image
+# "today![C1]" is no image: a mark, exactly, that nothing follows which would make it one.
+_IMAGE = re.compile(r"(?<!!)!++(?=\[)(?!\[C\d{1,3}(?:, ?C\d{1,3})*\](?![(\[:]))")
 _TARGET = re.compile(r"\](?=\()")
 _REFERENCE = re.compile(r"^([ >\t]*\[[^\]\n]{1,300}\]):", re.MULTILINE)
 # Nothing is to be done where none of these stands: the quick way out for nearly every piece.
@@ -297,7 +298,9 @@ class OutputGuard:
     @cached_property
     def _allowed(self) -> frozenset[str]:
         """Computed at the first URL: most answers have none."""
-        return frozenset(url for hit in self._shown for url in find_urls(without_injections(hit).chunk.text))
+        texts = (url for hit in self._shown for url in find_urls(without_injections(hit).chunk.text))
+        names = (hit.chunk.document.file_name or hit.chunk.document.title for hit in self._shown)
+        return frozenset((*texts, *(url for name in names for url in find_urls(name) if _is_plain(url))))
 
     def feed(self, text: str) -> str:
         """Takes the next piece; returns what is now safe to show."""
@@ -306,6 +309,18 @@ class OutputGuard:
     def flush(self) -> str:
         """The rest, after the last piece."""
         return self._links.feed(self._leaks.flush()) + self._links.flush()
+
+
+def guard_name(name: str) -> str:
+    """The name of a file or document as one line that is no image, link or HTML where Markdown is rendered."""
+    line = " ".join(name.split())
+    links = LinkFilter(_is_plain)
+    return links.feed(line) + links.flush()
+
+
+def _is_plain(url: str) -> bool:
+    """Whether it is a name that only looks like a host: `notes.org`, and no address to go to."""
+    return not any(sign in url for sign in "/:@?#")
 
 
 def guard_text(guard: OutputGuard, text: str) -> str:

@@ -27,19 +27,35 @@ _URL = re.compile(
     re.IGNORECASE,
 )
 _NEXT_MAIL = re.compile(_MAIL)  # begins where another ended
-_TRAILING = ".,;:!?)]*_~'’"
+# Renderers take an address to the next white space or `<` (GitHub Flavored Markdown, 6.9), and a target ends at `](`.
+_REST = re.compile(r"(?:(?!\]\()[^\s<])*+")
+_REST_IN_BRACKETS = re.compile(r"(?:(?!\]\()[^\s<>])*+")  # of `<https://…>`
+_TRAILING = ".,;:!?)]*_~'’\"“”«»‹›{}|\\^`>"
 
 
 def find_urls(text: str) -> set[str]:
-    """The URLs of a text, without the punctuation that follows them."""
-    return {_trim(text[start:end]) for start, end in _find_urls(text)}
+    """The URLs of a text, without the punctuation that follows them, and with all that a renderer takes into them."""
+    found = [(start, end) for start, end in _find_urls(text)]
+    return {_trim(text[start:end]) for start, end in found} | {
+        _trim(text[s : _end_of_run(text, s, e)]) for s, e in found
+    }
 
 
 def find_url_places(text: str) -> Iterator[tuple[int, int]]:
-    """Characters [start, end) of the same URLs, also of those in full-width and other look-alike letters."""
+    """Characters [start, end) of the URLs as a renderer takes them, also in full-width and other look-alike letters."""
+    done = 0
     for start, end in _find_urls(_same_length_nfkc(text)):
-        if url := _trim(text[start:end]):
+        if start < done:  # inside of the last one
+            continue
+        done = _end_of_run(text, start, end)
+        if url := _trim(text[start:done]):
             yield start, start + len(url)
+
+
+def _end_of_run(text: str, start: int, end: int) -> int:
+    """Where a renderer ends the URL that reaches to `end` at least."""
+    rest = (_REST_IN_BRACKETS if text[start - 1 : start] == "<" else _REST).match(text, end)
+    return end if rest is None else rest.end()
 
 
 def _find_urls(text: str) -> Iterator[tuple[int, int]]:

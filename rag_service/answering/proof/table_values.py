@@ -166,7 +166,7 @@ def read_values(computed: Sequence[ComputedAnswer], *, question: str, language: 
 
 def _limit(by: Filter, plan: Plan) -> tuple[str, ...] | None:
     """The values that a filter wants, as a sentence has to name them; None: it wants something else than equal ones."""
-    if by.comparison is not Comparison.EQUAL or by.relation is not None:
+    if by.comparison is not Comparison.EQUAL or by.relation is not None or by.other is not None:
         return None
     if by.shown:
         return by.shown

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from llama_index.core.tools import FunctionTool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rag_service.answering.tools.arithmetic import MAX_LENGTH
 from rag_service.errors import InputError
 
 Use = Callable[[str, dict[str, Any]], Coroutine[Any, Any, str]]  # (tool, arguments) → what the model is told
@@ -54,25 +55,41 @@ class Condition(_Arguments):
     """A condition on rows."""
 
     column: _Name = Field(description="Name or letter of the column.")
-    comparison: Literal["=", "contains", ">", ">=", "<", "<=", "between"]
+    comparison: Literal["=", "contains", ">", ">=", "<", "<=", "empty", "between", "!=", "not empty"]
     values: list[_Name] = Field(
-        min_length=1,
+        default=[],
         max_length=10,
-        description="As the table writes them; numbers with a decimal point and no unit, dates as YYYY-MM-DD.",
+        description="As the table writes them; numbers with a decimal point and no unit, dates as YYYY-MM-DD. The name"
+        " of another column compares the two. None for empty and not empty.",
     )
 
 
 class ComputeTable(_Arguments):
     """Arguments of `compute`."""
 
-    document: _Name = Field(description="File name, title or id of the document with the table.")
+    document: _Name = Field(default="", description="File name, title or id of the document with the table.")
     sheet: _Name | None = Field(default=None, description="Name of the sheet, if there are several.")
     operation: Literal[
-        "lookup", "count", "distinct", "sum", "mean", "median", "maximum", "minimum", "difference", "ratio", "share"
+        "lookup",
+        "count",
+        "distinct",
+        "sum",
+        "mean",
+        "median",
+        "maximum",
+        "minimum",
+        "difference",
+        "ratio",
+        "share",
+        "calculate",
     ] = Field(
-        description="lookup: cells of a column in the rows that match; maximum, minimum: the rows with the highest or"
-        " lowest value; distinct: number of different values; difference, ratio: of the sums of the two values of one"
-        " filter; share: of the matching rows in the sum of all."
+        description="lookup: cells of a column in the rows that match, or the whole rows without a column; maximum,"
+        " minimum: the rows with the highest or lowest value; distinct: number of different values; difference, ratio:"
+        " of the sums of the two values of one filter; share: of the matching rows in the sum of all; calculate:"
+        " arithmetic on figures that you give as `expression`, without a document."
+    )
+    expression: str | None = Field(
+        default=None, max_length=MAX_LENGTH, description="For calculate: numbers, + - * / % and brackets: 52 * 1.15"
     )
     column: _Name | None = Field(default=None, description="Name or letter of the column to compute or look up.")
     filters: list[Condition] = Field(default=[], max_length=6, description="Which rows; all conditions hold.")

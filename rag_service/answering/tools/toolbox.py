@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from rag_service.answering.tools.arithmetic import calculate
 from rag_service.answering.tools.definitions import DEFINITIONS, ComputeTable, ReadDocument, SearchDocuments
 from rag_service.domain import (
     Chunk,
@@ -25,13 +26,14 @@ from rag_service.domain import (
 )
 from rag_service.errors import InputError
 from rag_service.indices import IndexDefinition
-from rag_service.language.languages import FALLBACK_LANGUAGE
+from rag_service.language.languages import FALLBACK_LANGUAGE, load_language
 from rag_service.language.words import count_tokens, fold
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.database import Database
 from rag_service.store.search.reach import ReachedDocument, find_documents, read_chunks
 from rag_service.tables.asking.answers import ComputedAnswer, TableAnswers
 from rag_service.tables.asking.proposals import AskedCondition, AskedOperation
+from rag_service.tables.sentences import rounded, write_number
 
 READ_TOKENS = 1_500  # of one reading, unless the caller has less room
 _CELL_CHUNKS = 3  # passages that show the cells of a result
@@ -162,7 +164,13 @@ class Toolbox:
         return ToolResult(hits=tuple(map(_unrated, chunks[first:end])), text=left, next_part=following)
 
     async def compute(self, wanted: ComputeTable) -> ToolResult:
-        """The result of an operation over a table, and passages with its cells."""
+        """The result of an operation over a table, and passages with its cells, or of arithmetic on given figures."""
+        language = self.language or FALLBACK_LANGUAGE
+        if wanted.operation == "calculate":
+            value = calculate(wanted.expression or "")
+            return ToolResult(
+                text=f"{wanted.expression} = {write_number(rounded(value), load_language(language).tables)}"
+            )
         (document, *_) = await self._find([wanted.document])
         asked = AskedOperation(
             operation=wanted.operation,
@@ -176,12 +184,11 @@ class Toolbox:
             best=wanted.best,
             limit=wanted.limit,
         )
-        language = self.language or FALLBACK_LANGUAGE
         found = await self.tools.tables.run(
             asked, document.id, question=self.question, language=language, identity=self.identity
         )
         if found is None:
-            return ToolResult(text="No row matches.")
+            return ToolResult(text=load_language(language).tables.answers["nothing"].format(where="") + ".")
         starts = [cells.start for cells in found.quotes if cells.start is not None]
         chunks = [
             chunk for chunk in await self._chunks(document) if any(chunk.start <= start < chunk.end for start in starts)

@@ -119,7 +119,8 @@ class DocumentsController(Controller):
     @get("/original", summary="Download the original", responses=problems(401, 403, 404, 500))
     async def download(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[bytes]:
         """The uploaded file, in the version that searches use. `Range: bytes=first-last` returns a part of it."""
-        async with caller.transaction() as connection:
+        turns = request.app.state.services.turns.originals
+        async with turns.take(caller.identity.user_id), caller.transaction() as connection:
             document = await read_document(connection, document_id)
             etag = f'"{document.content_hash}"'
             wanted = _read_range(request) if request.headers.get("if-range", etag) == etag else None

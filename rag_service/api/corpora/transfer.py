@@ -108,7 +108,8 @@ async def import_corpus(request: AnyRequest, caller: CallerDependency) -> Import
     if request.content_type[0] != FORM:
         raise ContentTypeError(f"The body must be {FORM} with a file.")
     transfers = caller.tenancy.transfers
-    with transfers.turn(caller.identity), transfers.open_file() as file:
+    user = caller.identity.user_id
+    with transfers.receiving.admit(user), transfers.open_file() as file:
         limit = caller.tenancy.settings.uploads.import_max_mb
         too_large = ArchiveTooLargeError(f"The file is larger than {limit} MB.", field="file")
         names = frozenset(ImportFields.__struct_fields__)
@@ -131,8 +132,12 @@ async def import_corpus(request: AnyRequest, caller: CallerDependency) -> Import
             index_name=fields.index,
             keep_access=fields.access == "keep",
         )
-        work = transfers.imports.read(file, caller.identity, options)
-        return present_import(await unless_gone(request.receive, work))
+
+        async def work() -> Imported:
+            async with transfers.turns.take(user):  # not before: a body may take hours
+                return await transfers.imports.read(file, caller.identity, options)
+
+        return present_import(await unless_gone(request.receive, work()))
 
 
 def _choose_kind(fields: ImportFields, caller: Caller) -> CorpusKind | None:

@@ -6,7 +6,9 @@ import asyncio
 import difflib
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +28,7 @@ from rag_service.api.http.problems import (
 JSON = "application/json"
 BODY_LIMIT = 1_000_000  # bytes of a JSON body
 SILENCE_SECONDS = 60.0  # between two pieces of a body
+MIN_RATE = 8_000  # bytes a second, on average after a minute: a body that drips holds a connection for days
 _NON_FINITE = object()  # NaN or Infinity
 _SHOWN = 80  # characters of an unknown name in an error message
 
@@ -46,6 +49,29 @@ _TYPES = {
 }
 
 
+class Pace:
+    """How long a client may take for the next piece of what it sends or reads."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0  # that were waited for the client
+        self._bytes = 0
+
+    def add(self, count: int) -> None:
+        """Note that bytes went through."""
+        self._bytes += count
+
+    @asynccontextmanager
+    async def limit(self) -> AsyncIterator[None]:
+        """Wait for the client; TimeoutError if it takes `SILENCE_SECONDS`, or all of it has gone below `MIN_RATE`."""
+        began = time.monotonic()
+        left = SILENCE_SECONDS + self._bytes / MIN_RATE - self._seconds
+        try:
+            async with asyncio.timeout(min(SILENCE_SECONDS, max(0.0, left))):
+                yield
+        finally:
+            self._seconds += time.monotonic() - began
+
+
 async def read_json(request: AnyRequest, kind: type[_Kind]) -> _Kind:
     """The JSON body of a request, decoded strictly. Raises ContentTypeError, or as `read_chunks` and `decode`."""
     media_type = request.content_type[0]
@@ -59,16 +85,17 @@ async def read_chunks(request: AnyRequest) -> AsyncIterator[bytes]:
 
     Raises:
         RequestTooLargeError: the body, or its announced size, is over the limit of the route.
-        RequestTimeoutError: nothing arrives for `SILENCE_SECONDS`.
+        RequestTimeoutError: nothing arrives for `SILENCE_SECONDS`, or less than `MIN_RATE`.
         ClientGoneError: the client disconnects before the end.
     """
-    chunks = request.stream()
+    chunks, pace = request.stream(), Pace()
     try:
         while True:
-            async with asyncio.timeout(SILENCE_SECONDS):
+            async with pace.limit():
                 chunk = await anext(chunks, None)
             if chunk is None:
                 return
+            pace.add(len(chunk))
             yield chunk
     except TimeoutError as error:
         raise RequestTimeoutError("The request was not completed in time.") from error

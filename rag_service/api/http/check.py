@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from litestar import Controller, Response, get, post
+import msgspec
+from litestar import Controller, MediaType, Response, get, post
 
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.check_jobs import CheckJobs
@@ -32,6 +34,7 @@ from rag_service.api.http.services import READING, CheckText, IdentityDependency
 from rag_service.api.http.streaming import check_streaming, stream_events, unless_gone
 from rag_service.domain import CitationStatus, Hit, Identity
 from rag_service.errors import NotFoundError
+from rag_service.language.detection import detect_language
 from rag_service.language.languages import language_names
 
 if TYPE_CHECKING:  # loads LlamaIndex
@@ -65,7 +68,7 @@ class CheckController(Controller):
         body = await read_json(request, CheckTextRequest)
         if body.stream and body.background:
             raise InvalidRequestError([FieldError("background", "cannot be combined with `stream`")])
-        events = check_events(services.check, body, identity)
+        events = _by_turns(services, check_events(services.check, body, identity), identity)
         return await _reply(events, body, request, services, identity)
 
     @get(
@@ -94,12 +97,27 @@ async def _reply(
     if body.background:
         jobs: CheckJobs = request.app.state.checks
         return Response(jobs.start(events, identity), status_code=202)
-    return Response(await unless_gone(request.receive, _collect(events)))
+    checked = await unless_gone(request.receive, _collect(events))
+    return Response(await asyncio.to_thread(msgspec.json.encode, checked), media_type=MediaType.JSON)
+
+
+async def _by_turns(
+    services: Services, events: AsyncGenerator[WireEvent, None], identity: Identity
+) -> AsyncGenerator[WireEvent, None]:
+    """The events of a check, which begins when it is this user's turn. Raises as `Turns.take`."""
+    async with aclosing(events), services.turns.checks.take(identity.user_id):
+        async for event in events:
+            yield event
 
 
 async def check_text(check: CheckText | None, body: CheckRequest, identity: Identity) -> CheckBody:
     """The reply to a request. Raises as `check_events`."""
     return await _collect(check_events(check, body, identity))
+
+
+async def check_by_turns(services: Services, body: CheckRequest, identity: Identity) -> CheckBody:
+    """The reply to a request of one of several users. Raises as `check_events` and `Turns.take`."""
+    return await _collect(_by_turns(services, check_events(services.check, body, identity), identity))
 
 
 async def _collect(events: AsyncGenerator[WireEvent, None]) -> CheckBody:
@@ -140,12 +158,13 @@ async def _check(check: CheckText, body: CheckRequest, identity: Identity) -> As
         for passage in body.passages
     ]
     question = body.question.strip()
-    parts = check(body.text, passages, identity, question=question, language=body.language)
+    language = body.language or await asyncio.to_thread(detect_language, body.text)
+    parts = check(body.text, passages, identity, question=question, language=language)
     async with aclosing(parts):
         async for part in parts:
             if isinstance(part, CheckedText):
                 latency_ms = round((time.perf_counter() - started) * 1000, 1)
-                yield WireEvent("final", present_check(part, latency_ms=latency_ms))
+                yield WireEvent("final", await asyncio.to_thread(present_check, part, latency_ms=latency_ms))
             else:
                 for sentence in _sentences(part.checked, part.passages):
                     yield WireEvent("sentence", sentence)

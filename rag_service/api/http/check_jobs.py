@@ -1,4 +1,4 @@
-"""Checks in the background: one at a time, a few for each user, kept in this process for a while."""
+"""Checks in the background: a few for each user, kept in this process for a while."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ class CheckJobs:
 
     def __init__(self) -> None:
         self._jobs: dict[UUID, _Job] = {}
-        self._turn = asyncio.Semaphore(1)  # checking takes a processor, which answers need as well
 
     def start(self, events: AsyncGenerator[WireEvent, None], identity: Identity) -> CheckJobBody:
-        """Check in the background; of a user's results the oldest gives way.
+        """Check in the background, `events` waiting for their turn; of a user's results the oldest gives way.
 
         Raises RateLimitedError if too many checks are open.
         """
@@ -68,7 +67,8 @@ class CheckJobs:
         job = self._jobs.get(job_id)
         if job is None or job.owner != identity.user_id:
             raise NotFoundError("There is no such check; finished ones are kept for an hour.")
-        result = msgspec.json.decode(job.result, type=CheckBody) if job.result else None
+        # Megabytes, which are not decoded to be encoded again.
+        result: Any = msgspec.Raw(job.result) if job.result else None
         return CheckJobBody(id=job_id, state=job.state, sentences=job.sentences, result=result, error=job.error)
 
     async def aclose(self) -> None:
@@ -77,13 +77,13 @@ class CheckJobs:
 
     async def _run(self, job: _Job, events: AsyncGenerator[WireEvent, None]) -> None:
         try:
-            async with self._turn, aclosing(events):
-                job.state = "running"
+            async with aclosing(events):
                 async for event in events:
+                    job.state = "running"
                     if isinstance(event.data, SentenceData):
                         job.sentences += 1
                     elif isinstance(event.data, CheckBody):
-                        job.result = msgspec.json.encode(event.data)
+                        job.result = await asyncio.to_thread(msgspec.json.encode, event.data)
             job.state = "done"
         except asyncio.CancelledError:
             job.state = "failed"
@@ -99,11 +99,16 @@ class CheckJobs:
         return [job_id for _, job_id in sorted(ended)]
 
     def _forget(self) -> None:
-        """Drop what ended long ago, and of too many, or too large ones, the oldest that have ended."""
-        now, size = time.monotonic(), sum(len(job.result) for job in self._jobs.values())
+        """Drop what ended long ago, and what is too much."""
+        now = time.monotonic()
         for job_id in self._ended():
-            job = self._jobs[job_id]
-            is_old = job.ended is not None and now - job.ended > _KEPT_SECONDS
-            if is_old or len(self._jobs) >= _KEPT or size > _KEPT_BYTES:
-                size -= len(job.result)
+            if now - (self._jobs[job_id].ended or now) > _KEPT_SECONDS:
                 del self._jobs[job_id]
+        # Of too many, or too large ones, the oldest of whoever has most gives way, never that of somebody else.
+        while (left := self._ended()) and (len(self._jobs) >= _KEPT or self._size(None) > _KEPT_BYTES):
+            most = max((self._jobs[job_id].owner for job_id in left), key=self._size)
+            del self._jobs[next(job_id for job_id in left if self._jobs[job_id].owner == most)]
+
+    def _size(self, owner: UUID | None) -> int:
+        """Bytes of the results of a user, and one for each check; None: of all."""
+        return sum(1 + len(job.result) for job in self._jobs.values() if owner in (None, job.owner))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from litestar import Request
@@ -12,8 +12,10 @@ from litestar.params import SkipValidation
 
 from rag_service.answering.events import AnswerEvent
 from rag_service.domain import Hit, Identity
+from rag_service.machine import cores
 from rag_service.observability.metrics import Channel
 from rag_service.settings import Settings
+from rag_service.turns import Turns
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.answering.checking import CheckedSentences, GivenPassage
@@ -33,6 +35,26 @@ class Probe:
     required: bool  # without it the service is of no use
     without: str  # what still works, or stops working, while it is down; for people
     missed: bool = True  # whether something does not work, or not as well, while it is down
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiTurns:
+    """Turns between users at what one request can make long; everything else waits for none of them."""
+
+    searches: Turns
+    checks: Turns
+    embeddings: Turns
+    originals: Turns
+
+
+def make_turns(*, shared: bool = True) -> ApiTurns:
+    """The turns of a process, sized by its processors; `shared`: whether there is more than one user."""
+    return ApiTurns(
+        searches=Turns("search", limit=4 * cores(), queue=100, shared=shared),
+        checks=Turns("check", limit=max(2, cores() // 2), queue=30, shared=shared),
+        embeddings=Turns("embeddings", limit=max(2, cores() // 2), queue=30, shared=shared),
+        originals=Turns("original", limit=4, queue=60, shared=shared),
+    )
 
 
 class CheckText(Protocol):
@@ -63,6 +85,7 @@ class Services:
     tools: Tools | None = None  # over the documents; None: there is no database
     relevance: Callable[[], RelevanceReport] | None = None  # what is known of the embedding model; None: there is none
     judge: Callable[[], JudgeReport | None] = lambda: None  # what is known of the judge; None: there is none
+    turns: ApiTurns = field(default_factory=make_turns)
 
 
 READING = {"scope": "read"}  # `opt` of routes that change nothing although they are posted to

@@ -16,7 +16,7 @@ from litestar import Request, Response
 from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Scope, Send
 
-from rag_service.api.http.bodies import SILENCE_SECONDS, AnyRequest
+from rag_service.api.http.bodies import AnyRequest, Pace
 from rag_service.api.http.events import NDJSON, SSE, Encoder, NdjsonEncoder, SseEncoder, WireEvent, collect
 from rag_service.api.http.problems import ClientGoneError, Problem, StreamingDisabledError, problem_response, report
 from rag_service.settings import Settings
@@ -82,16 +82,17 @@ async def _with_heartbeats(
         await end_tasks(task)
 
 
-async def _send_piece(send: Send, piece: bytes) -> None:
-    """Send a part of the body. Raises ClientGoneError if the client takes nothing for `SILENCE_SECONDS`.
+async def _send_piece(send: Send, piece: bytes, pace: Pace) -> None:
+    """Send a part of the body. Raises ClientGoneError if the client takes nothing, or too little, see `Pace`.
 
     A large one is sent in slices: a slow client takes megabytes in many minutes.
     """
     try:
         for start in range(0, len(piece), _SLICE):
-            async with asyncio.timeout(SILENCE_SECONDS):
-                part = piece[start : start + _SLICE]
+            part = piece[start : start + _SLICE]
+            async with pace.limit():
                 await send({"type": "http.response.body", "body": part, "more_body": True})
+            pace.add(len(part))
     except TimeoutError:
         log.info("client_takes_nothing")
         raise ClientGoneError from None
@@ -103,7 +104,7 @@ class EventStreamResponse(Response[None]):
     A failure before any event is a problem with its own status. If the first event takes longer than a
     heartbeat, the stream begins with a heartbeat to keep proxies waiting; a failure is then an `error` event.
 
-    A client that takes nothing for `SILENCE_SECONDS` has left: its answer holds a place that others want.
+    A client that takes nothing for a minute has left: its answer holds a place that others want.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class _EventStream(ASGIResponse):
                 log.info("client_gone")
 
     async def _reply(self, scope: Scope, receive: Receive, send: Send) -> None:
-        encoder, started = self._response.encoder, False
+        encoder, started, pace = self._response.encoder, False, Pace()
         async with aclosing(_with_heartbeats(self._response.events, self._response.heartbeat_seconds)) as events:
             async for event in events:
                 if not started and event is not None and isinstance(event.data, Problem):
@@ -158,7 +159,7 @@ class _EventStream(ASGIResponse):
                     self.headers.pop("content-length", None)
                     await send({"type": "http.response.start", "status": 200, "headers": self.headers.headers})
                 if piece:
-                    await _send_piece(send, piece)
+                    await _send_piece(send, piece, pace)
         self._complete = True
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -173,8 +174,8 @@ class DownloadResponse(Response[bytes]):
     """A file in pieces.
 
     A failure before the first one is a problem with its own status; after a later one the connection is closed before
-    the end of the reply, so that the client sees that the file is not complete. So it is where a client takes no piece
-    for `SILENCE_SECONDS`: what makes the pieces holds a connection to the database.
+    the end of the reply, so that the client sees that the file is not complete. So it is where a client takes too
+    little, see `Pace`: what makes the pieces holds a connection to the database.
     """
 
     def __init__(self, pieces: AsyncGenerator[bytes], *, media_type: str, disposition: str):
@@ -208,7 +209,7 @@ class _Download(ASGIResponse):
                 log.info("client_gone")
 
     async def _reply(self, send: Send) -> None:
-        started = False
+        started, pace = False, Pace()
         try:
             async with aclosing(self._response.pieces) as pieces:
                 async for piece in pieces:
@@ -217,7 +218,7 @@ class _Download(ASGIResponse):
                         await send({"type": "http.response.start", "status": 200, "headers": self.headers.headers})
                         started = True
                     if piece:
-                        await _send_piece(send, piece)
+                        await _send_piece(send, piece, pace)
         except ClientGoneError:
             raise
         except Exception as error:

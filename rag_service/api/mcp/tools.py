@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rag_service.api.http.bodies import decode
-from rag_service.api.http.check import check_text
+from rag_service.api.http.check import check_by_turns
 from rag_service.api.http.events import collect, wire_events
 from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem
@@ -98,7 +98,7 @@ async def answer_question(services: Services, arguments: Mapping[str, Any], iden
 async def check_answer(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
     """Verdicts on a text that was written elsewhere."""
     body = await isolated(
-        check_text(services.check, decode(msgspec.json.encode(arguments), CheckRequest, name="arguments"), identity)
+        check_by_turns(services, decode(msgspec.json.encode(arguments), CheckRequest, name="arguments"), identity)
     )
     return describe_check(body), body
 

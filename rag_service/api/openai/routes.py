@@ -5,6 +5,7 @@ Programs written for that API use the documents once their base URL is `…/v1`.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -145,7 +146,8 @@ async def embeddings(request: AnyRequest, services: ServicesDependency, identity
     body = await read_json(request, EmbeddingRequest)
     texts = read_texts(body, services.settings.embedding)
     embed: Embed = request.app.state.embed
-    return present_embeddings(body, texts, await embed(texts))
+    async with services.turns.embeddings.take(identity.user_id):
+        return await asyncio.to_thread(present_embeddings, body, texts, await embed(texts))
 
 
 @get("/models", summary="List models (OpenAI-compatible)", responses=errors(401, 500))

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from rag_service.answering.guards.output_guard import guard_name
 from rag_service.api.http.events import SSE, SSE_HEARTBEAT, WireEvent
 from rag_service.api.http.problems import Problem
 from rag_service.api.http.schemas import AnswerBody, DeltaData
@@ -72,7 +73,7 @@ class CompletionForm:
         for citation in answer.citations:
             if self.with_sources and citation.place is not None:
                 places.setdefault(citation.mark, {})[citation.place] = None
-        lines = [f"[C{mark}] {'; '.join(names)}" for mark, names in sorted(places.items())]
+        lines = [f"[C{mark}] {'; '.join(map(guard_name, names))}" for mark, names in sorted(places.items())]
         return "\n\n" + "  \n".join(lines) if lines else ""
 
 

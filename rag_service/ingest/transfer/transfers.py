@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 from uuid import UUID
 
 from rag_service.domain import Identity
-from rag_service.errors import InputError, NoSpaceError, RateLimitedError
+from rag_service.errors import InputError, NoSpaceError
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.transfer.archive import open_unnamed
@@ -18,10 +18,13 @@ from rag_service.ingest.transfer.exporting import CorpusExport, OnProgress
 from rag_service.ingest.transfer.importing import CorpusImport, Imported, ImportOptions
 from rag_service.settings import Settings
 from rag_service.store.documents.originals import Originals
+from rag_service.turns import Turns
 
 MEGABYTE = 2**20
 _AT_ONCE = 3  # of all users, since each takes a connection and space on the disk
-_RETRY_SECONDS = 60
+_WAITING = 9  # users who wait for one of them to end
+_PATIENCE = 60.0  # seconds
+_RECEIVING = 20  # files that arrive, each of another user; they wait in temporary files
 
 
 @dataclass(frozen=True)
@@ -32,30 +35,22 @@ class Transfers:
     imports: CorpusImport
     _: KW_ONLY
     folder: Path  # for temporary files, which have no name; made when the first is
-    _active: set[UUID] = field(default_factory=set, init=False)  # users
-
-    @contextmanager
-    def turn(self, identity: Identity) -> Iterator[None]:
-        """For the length of the block, one of the few. Raises RateLimitedError if this user or too many are at it."""
-        user = identity.user_id
-        if user in self._active or len(self._active) >= _AT_ONCE:
-            raise RateLimitedError(
-                "Another export or import is running. Wait until it has ended.", retry_after=_RETRY_SECONDS
-            )
-        self._active.add(user)
-        try:
-            yield
-        finally:
-            self._active.discard(user)
+    turns: Turns = field(
+        default_factory=lambda: Turns(
+            "transfer", limit=_AT_ONCE, share=1, queue=_WAITING, per_owner=1, patience=_PATIENCE
+        ),
+        init=False,
+    )
+    receiving: Turns = field(default_factory=lambda: Turns("import_body", limit=_RECEIVING, per_owner=1), init=False)
 
     async def export(
         self, corpus_id: UUID, identity: Identity, on_progress: OnProgress = lambda *_: None
     ) -> AsyncGenerator[bytes]:
-        """A corpus as a file, in pieces. Raises as `turn`, and as `CorpusExport.write`."""
-        with self.turn(identity):
-            async with aclosing(self.exports.write(corpus_id, identity, on_progress)) as pieces:
-                async for piece in pieces:
-                    yield piece
+        """A corpus as a file, in pieces. Raises as `Turns.take`, and as `CorpusExport.write`."""
+        pieces = self.exports.write(corpus_id, identity, on_progress)
+        async with self.turns.take(identity.user_id), aclosing(pieces):
+            async for piece in pieces:
+                yield piece
 
     async def read_file(
         self, file: Path, identity: Identity, options: ImportOptions, on_progress: OnProgress = lambda *_: None

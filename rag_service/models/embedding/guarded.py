@@ -33,6 +33,7 @@ from rag_service.models.servers.failures import (
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, in_own_thread, isolated
 from rag_service.recent import Recent
 from rag_service.settings import Settings
+from rag_service.turns import Turns
 from rag_service.unpicklable import Unpicklable
 
 IN_PROCESS = ("local", "huggingface")  # providers without a server
@@ -125,7 +126,7 @@ class GuardedEmbedding(WrappedEmbedding):
 
     _breaker: CircuitBreaker = PrivateAttr()
     _dimension: int = PrivateAttr()
-    _slots: dict[bool, asyncio.Semaphore] = PrivateAttr()
+    _turns: dict[bool, Turns] = PrivateAttr()
     _seconds: dict[bool, float | None] = PrivateAttr()
     _retries: RetryPolicy = PrivateAttr()
     _blocking: bool = PrivateAttr()
@@ -153,7 +154,9 @@ class GuardedEmbedding(WrappedEmbedding):
         self._dimension = settings.embedding.dimension
         concurrency = 1_000_000 if in_process else settings.chat.concurrency
         # By whether somebody waits: a question is not queued behind a folder of documents.
-        self._slots = {awaited: asyncio.Semaphore(concurrency) for awaited in (True, False)}
+        self._turns = {
+            awaited: Turns("embedding_server", limit=concurrency, share=concurrency) for awaited in (True, False)
+        }
         self._seconds = {True: None, False: None}
         if not in_process:
             self._seconds = {True: settings.servers.first_token_timeout, False: settings.servers.answer_timeout}
@@ -221,7 +224,7 @@ class GuardedEmbedding(WrappedEmbedding):
         if awaited is None:
             awaited = role == "query" or user_waits.get()
         with self._breaker.guard():
-            async with self._slots[awaited]:
+            async with self._turns[awaited].take():
                 try:
                     async for attempt in self._retries.tries(SERVER_STATUSES):
                         with attempt:

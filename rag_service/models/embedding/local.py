@@ -21,8 +21,9 @@ import numpy.typing as npt
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
+from rag_service.machine import cores
 from rag_service.models.embedding.model_folder import ModelFolder
-from rag_service.models.local_runtime import ModelThreads, cores, user_waits
+from rag_service.models.local_runtime import ModelThreads, somebody_waits, user_waits
 from rag_service.recent import Recent, keep_for
 from rag_service.unpicklable import Unpicklable
 
@@ -30,6 +31,7 @@ FloatVector = npt.NDArray[np.float32]
 Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins and ends
 
 
+_SHORT = 2_000  # characters of a text that takes one thread not much longer than a window
 _KEPT_WINDOWS = 100  # some 450 kB each
 
 
@@ -105,6 +107,11 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
     def class_name(cls) -> str:
         return "LocalEmbedding"
 
+    @property
+    def threads(self) -> ModelThreads:
+        """Where it is computed."""
+        return self._threads
+
     async def warm_up(self) -> None:
         """Load the model now."""
         await self._aget_query_embedding("warm up")
@@ -114,6 +121,9 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
         self._threads.stop()
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
+        if len(query) > _SHORT:
+            with somebody_waits():
+                return (await self._embed_texts([query], self._query_prefix))[0]
         # In one job: each waits for a thread to end what it is at.
         return (await self._threads.run(partial(self._encode_all, [query], self._query_prefix), urgent=True))[0]
 
@@ -125,13 +135,13 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
         if not texts:
             return []
         with keep_for(None):
-            return await self._embed_texts(texts)
+            return await self._embed_texts(texts, self._passage_prefix)
 
-    async def _embed_texts(self, texts: list[str]) -> list[list[float]]:
+    async def _embed_texts(self, texts: list[str], prefix: str) -> list[list[float]]:
         urgent = user_waits.get()
-        if urgent and len(texts) == 1:
-            return await self._threads.run(partial(self._encode_all, texts, self._passage_prefix), urgent=True)
-        cut = await self._threads.run(partial(self._cut, texts, self._passage_prefix), urgent=urgent)
+        if urgent and len(texts) == 1 and len(texts[0]) <= _SHORT:
+            return await self._threads.run(partial(self._encode_all, texts, prefix), urgent=True)
+        cut = await self._threads.run(partial(self._cut, texts, prefix), urgent=urgent)
         rows: list[FloatVector] = []
         queued: deque[asyncio.Future[FloatVector]] = deque()
         try:

@@ -11,7 +11,7 @@ from ollama import AsyncClient, EmbedResponse
 
 from rag_service.models.plugins import parse_options
 from rag_service.models.prefixes import choose_prefixes
-from rag_service.models.servers.clients import client_options, direct_hosts, tls_context
+from rag_service.models.servers.clients import direct_hosts, embedding_options, tls_context
 from rag_service.models.servers.counts import read_count
 from rag_service.settings import Settings
 from rag_service.unpicklable import Unpicklable
@@ -46,9 +46,7 @@ class ServiceOllamaEmbedding(Unpicklable, OllamaEmbedding):
             },
         } | parse_options(settings.embedding.options, setting="RAG_EMBEDDING_OPTIONS")
         super().__init__(**options)
-        self._async_client = AsyncClient(
-            host=settings.servers.ollama_url, **client_options(settings, read_timeout=settings.servers.answer_timeout)
-        )
+        self._async_client = AsyncClient(host=settings.servers.ollama_url, **embedding_options(settings))
 
     async def aclose(self) -> None:
         """Close the connections to the server."""

@@ -11,7 +11,7 @@ from openai.resources.embeddings import AsyncEmbeddings as _AsyncEmbeddings
 
 from rag_service.models.plugins import parse_options
 from rag_service.models.prefixes import Prefixes, choose_prefixes
-from rag_service.models.servers.clients import client_options
+from rag_service.models.servers.clients import embedding_options
 from rag_service.settings import Settings
 from rag_service.unpicklable import Unpicklable
 
@@ -29,7 +29,7 @@ class ServiceOpenAILikeEmbedding(Unpicklable, OpenAILikeEmbedding):
     _prefixes: Prefixes = PrivateAttr()
 
     def __init__(self, settings: Settings):
-        http = httpx.AsyncClient(**client_options(settings, read_timeout=settings.servers.answer_timeout))
+        http = httpx.AsyncClient(**embedding_options(settings))
         key = settings.servers.openai_api_key
         options: dict[str, Any] = {
             "model_name": settings.embedding.model,

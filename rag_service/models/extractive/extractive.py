@@ -13,7 +13,6 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -37,11 +36,13 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
-from rag_service.language.languages import languages_of
+from rag_service.language.amendments import changes, names_document
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import fold, word_forms
 from rag_service.models.embedding.local import LocalEmbedding
 from rag_service.models.embedding.relevance import UNSCALED, ModelRelevance
+from rag_service.models.extractive.answer_types import answer_type
+from rag_service.models.extractive.coverage import rate_unmatched, read_asked_words
 from rag_service.models.extractive.late_interaction import Window, cut_windows, rate_tokens, read_window
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
@@ -64,6 +65,7 @@ _ENOUGH = 0.55  # further quotes are added until the answer is among them with t
 _ENOUGH_FOR_ALL = 0.8  # the same for a quote with words of the question that no quote holds yet
 _MARK = re.compile(r"\[c\d+\]")  # in folded text
 _ENDS = re.compile(r"[.!?…]\W*$")  # of a sentence
+_UNSPACED_STOPS = "。！？"
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w]|[.,]\d)")
 _RANGE = re.compile(r"(?<![\w.,])(\d{1,9}) ?(?:[-–—]|\b(?:a|to|y|and|et|e|ate)\b) ?(\d{1,9})\b")  # in folded text
 
@@ -84,7 +86,8 @@ class Evidence:
     before: str = ""
     replies: tuple[str, ...] = ()
     # What the choice of the quotes tells of the answer, filled in by the answerer. `lead`: probability that the first
-    # one holds the best of all sentences. `degraded`: set if words alone chose, because the embedding model failed.
+    # one holds the best of all sentences. `unmatched`: what its surroundings leave open of the question, see
+    # coverage.py. `degraded`: set if words alone chose, because the embedding model failed.
     signals: dict[str, float] = field(default_factory=dict)
 
 
@@ -234,7 +237,7 @@ async def select_sentences(
     candidates, features = rate_by_words(evidence)
     if not candidates:
         return []
-    scores = features @ load_weights(evidence.language).words
+    every, scores = candidates, features @ load_weights(evidence.language).words
     if embedding is not None:
         try:
             async with asyncio.timeout_at(deadline):
@@ -244,9 +247,12 @@ async def select_sentences(
             evidence.signals["degraded"] = 1.0
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
-    quotes = sorted(join_runs(candidates, shares.tolist()), key=itemgetter(1), reverse=True)
-    evidence.signals["lead"] = quotes[0][1]
-    return _choose_quotes(quotes, read_quotes(evidence.replies))
+    quotes = sorted(_merge_copies(join_runs(candidates, shares.tolist())), key=itemgetter(1), reverse=True)
+    first, evidence.signals["lead"] = quotes[0]
+    if first.unmatched is not None:
+        evidence.signals["unmatched"] = first.unmatched
+    chosen = _choose_quotes(quotes, read_quotes(evidence.replies))
+    return chosen + _find_amending(chosen, every, evidence.hits) if chosen else []
 
 
 def _choose_quotes(quotes: Sequence[tuple[Sentence, float]], quoted: Collection[str]) -> list[Sentence]:
@@ -286,8 +292,10 @@ async def _compare(
         chosen, kept = weights.vectors, np.sort(best_first[:COMPARED])
     else:
         chosen, windows = weights.tokens, cut_windows(candidates, best_first.tolist())
-        numbers, tokens = await rate_by_tokens(evidence, candidates, windows, reader)
-        candidates = [candidates[number] for number in numbers]
+        numbers, tokens, unmatched = await rate_by_tokens(evidence, candidates, windows, reader)
+        candidates = [
+            replace(candidates[number], unmatched=left) for number, left in zip(numbers, unmatched, strict=True)
+        ]
         features = np.hstack([features[numbers], tokens])
         kept = np.sort(_in_reach(features @ chosen[:-1])[:COMPARED])
     candidates = [candidates[number] for number in kept]
@@ -305,8 +313,8 @@ def _in_reach(scores: np.ndarray) -> np.ndarray:
 
 async def rate_by_tokens(
     evidence: Evidence, candidates: Sequence[Sentence], windows: Sequence[Window], model: LocalEmbedding
-) -> tuple[list[int], np.ndarray]:
-    """The numbers of the candidates in the windows, and one row of `TOKEN_FEATURES` each.
+) -> tuple[list[int], np.ndarray, list[float | None]]:
+    """Return the numbers of the candidates in the windows, with one row of `TOKEN_FEATURES` and `unmatched` each.
 
     Raises EmbeddingError if the model fails.
     """
@@ -315,12 +323,15 @@ async def rate_by_tokens(
         query, *read = await model.aget_token_vectors(evidence.question, texts)
     except Exception as error:  # the runtime of a model raises whatever it likes
         raise EmbeddingError("The embedding model failed.") from error
+    asked = read_asked_words(evidence.question, evidence.language, evidence.weights)
     numbers: list[int] = []
     rated: list[np.ndarray] = []
+    unmatched: list[float | None] = []
     for window, vectors, begin in zip(windows, read, begins, strict=True):
         numbers += window.sentences
         rated.append(rate_tokens(query, vectors, candidates, window, begin))
-    return numbers, np.vstack(rated)
+        unmatched += [rate_unmatched(asked, query, vectors)] * len(window.sentences)
+    return numbers, np.vstack(rated), unmatched
 
 
 def join_runs(sentences: Sequence[Sentence], shares: Sequence[float]) -> list[tuple[Sentence, float]]:
@@ -337,16 +348,40 @@ def join_runs(sentences: Sequence[Sentence], shares: Sequence[float]) -> list[tu
         is_prose = not (sentence.is_row or last.is_row or "\n" in sentence.text or "\n" in last.text)
         if number and is_next and is_prose and min(share, shares[number - 1]) >= _JOINED:
             run, before = quotes.pop()
+            joint = "" if run.text[-1] in _UNSPACED_STOPS else " "  # as they stand in the passage
             sentence = replace(
                 sentence,
-                text=f"{run.text} {sentence.text}",
-                folded=f"{run.folded} {sentence.folded}",
+                text=f"{run.text}{joint}{sentence.text}",
+                folded=f"{run.folded}{joint}{sentence.folded}",
+                unmatched=run.unmatched,
                 forms=run.forms | sentence.forms,
                 holds=run.holds | sentence.holds,
             )
             share += before
         quotes.append((sentence, share))
     return quotes
+
+
+def _find_amending(chosen: Sequence[Sentence], every: Sequence[Sentence], hits: Sequence[Hit]) -> list[Sentence]:
+    """Return the first sentence of another document that changes what the first quote says, if it is not chosen."""
+    quote, old = chosen[0], hits[chosen[0].mark - 1].chunk.document
+    for sentence in every:
+        chunk = hits[sentence.mark - 1].chunk
+        if chunk.document.id == old.id or not changes(sentence.text, quote.text, title=old.title):
+            continue
+        if names_document(old.title, opening=chunk.text, own_title=chunk.document.title):
+            return [] if any(sentence.folded in one.folded for one in chosen) else [sentence]
+    return []
+
+
+def _merge_copies(quotes: Sequence[tuple[Sentence, float]]) -> list[tuple[Sentence, float]]:
+    """Return each text once, with the probability of all its copies: sources that agree do not compete."""
+    merged: dict[str, tuple[Sentence, float]] = {}
+    for quote, share in quotes:
+        text = _on_one_line(quote.folded)
+        first, before = merged.get(text, (quote, 0.0))
+        merged[text] = first, before + share
+    return list(merged.values())
 
 
 def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
@@ -401,33 +436,6 @@ def read_quotes(replies: Sequence[str]) -> frozenset[str]:
 
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def answer_type(question: str) -> re.Pattern[str] | None:
-    """What a price or a number looks like in a folded sentence, if the question asks for one."""
-    folded = fold(question)
-    return next((pattern for asked_by, pattern in _answer_types() if asked_by.search(folded)), None)
-
-
-@cache
-def _answer_types() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """What asks for a type of answer, and what such an answer looks like, in folded text.
-
-    In the words of all languages: a question may be answered by a document in another one. Persons, places, dates and
-    reasons were tried as well: one more of a hundred English questions, and none of others.
-    """
-    every = languages_of(None)
-    units = [data.proof.units for data in every]
-    numbers = {word for data in every for words in data.proof.numbers.values() for word in words}
-    numbers |= {word for data in every for word in data.proof.fractions}
-    numbers |= {word for table in units for unit in ("thousand", "million", "billion") for word in table.get(unit, ())}
-    money = {word for table in units for sign in "€$£" for word in table.get(sign, ())}
-    prices = "|".join(data.questions.asks_price for data in every)
-    counts = "|".join(data.questions.asks_number for data in every)
-    return (
-        (re.compile(prices, re.MULTILINE), re.compile(rf"[€$£]|\b(?:{'|'.join(sorted(money))})\b")),
-        (re.compile(counts), re.compile(rf"\d|\b(?:{'|'.join(sorted(numbers))})\b")),
-    )
 
 
 def _rate_spelling(question: str, sentences: Sequence[Sentence]) -> np.ndarray:

@@ -11,7 +11,7 @@ from rag_service.domain import Span
 from rag_service.language.languages import load_language
 from rag_service.language.ngrams import Ngrams, character_ngrams
 from rag_service.language.sentences import HEADING, split_sentences
-from rag_service.language.words import fold, word_forms, words
+from rag_service.language.words import count_words, fold, word_forms
 from rag_service.recent import kept_apart
 
 _MIN_WORDS = 3  # of a quote; page numbers and rules of tables have fewer
@@ -24,6 +24,9 @@ _ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] ")
 _ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
 _RULE_FOLLOWS = re.compile(r"\s*+(\|[ :|-]*-[ :|-]*)(?:\n|\Z)")
 _FIRST_LINE = re.compile(r"\s*([^\n|]{1,120}[^\n|.!?…:;])[ \t]*\n\s*\n")
+_ENDS = re.compile(r"[.!?…。！？:;]\W*\Z")  # of a sentence, or of a piece of one
+_LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # "of" and "and" stand in names, too
+_QUESTION = re.compile(r"[?？؟\u037e][\s*_\"'”’»)\]]*\Z")  # also in bold type
 _BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 
 
@@ -42,6 +45,7 @@ class Sentence:
     is_row: bool
     continues: bool  # the sentence before it, in the same paragraph
     mark: int = 0  # number of its passage, from 1
+    unmatched: float | None = None  # how far the question's words are from its surroundings, see coverage.py
     holds: frozenset[int | str] = frozenset()  # words of the question; a number stands for a group of synonyms
 
 
@@ -51,11 +55,12 @@ def read_sentences(
 ) -> tuple[Sentence, ...]:
     """What can be quoted of a passage, in order.
 
-    Headings, questions and header rows are not quoted by themselves: they repeat the question's words and answer
-    nothing. A sentence that announces a list ("You need:") takes the list with it, and the sentence before; so does one
-    that begins with "For example". A short list item is quoted whole: its first words often only name it ("2. Visit.").
-    `spans` hold the headings and sheets that the passage stands under, `title` is that of its document; in some formats
-    their lines look like sentences ("Subject: …" in mails). Where the passage `begins` its document, a first line that
+    Headings, questions, header rows and lines of names only are not quoted by themselves: they repeat the question's
+    words, or say who signed, and answer nothing. A sentence that announces a list ("You need:") takes the list with it,
+    and the sentence before; so does one that begins with "For example". A short list item is quoted whole: its first
+    words often only name it ("2. Visit."). `spans` hold the headings and sheets that the passage stands under, `title`
+    is that of its document; in some formats their lines look like sentences ("Subject: …" in mails). Where the passage
+    `begins` its document, a first line that
     stands alone and ends with no stop is its title, too.
     """
     bounds = split_sentences(text, language=language)
@@ -76,7 +81,7 @@ def read_sentences(
         plain = _plain(sentence)
         is_title = plain in not_quoted or (name != ": " and f": {plain}".endswith(name))
         is_labelled = _ROW.match(sentence) is not None  # "… | Date: ?" asks nothing
-        if is_title or (not is_labelled and (HEADING.match(sentence) or sentence.endswith("?"))):
+        if is_title or (not is_labelled and (HEADING.match(sentence) or _QUESTION.search(sentence))):
             continue
         if sentence.endswith(":") and not is_labelled:
             begin, finish = _start_with_previous(text, bounds, position), _end_of_list(text, bounds, position)
@@ -93,7 +98,7 @@ def read_sentences(
             header = f"{_clean(sentence)}\n{rule[1].strip()}"
             continue
         quote = _clean(sentence)
-        if len(words(quote)) >= _MIN_WORDS:
+        if count_words(quote) >= _MIN_WORDS and not _names_only(quote):
             row_header = header if is_row else ""
             sentences.append(
                 Sentence(
@@ -110,6 +115,14 @@ def read_sentences(
                 )
             )
     return tuple(sentences)
+
+
+def _names_only(quote: str) -> bool:
+    """Return whether a line is a signature, a page header or a label: names without a figure, and no sentence."""
+    if any(map(str.isdigit, quote)) or " | " in quote or _ENDS.search(quote):
+        return False
+    long = _LONG_WORD.findall(quote)
+    return bool(long) and all(word[0].isupper() for word in long)
 
 
 def _read_headings(text: str, language: str, spans: Sequence[Span], *, begins: bool) -> set[str]:

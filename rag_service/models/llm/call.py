@@ -171,7 +171,7 @@ _PROMPT_COUNTS = frozenset({"prompt_tokens", "input_tokens", "prompt_eval_count"
 _COMPLETION_COUNTS = frozenset({"completion_tokens", "output_tokens", "eval_count"})
 _CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _REFUSED = frozenset({400, 422})  # answers to a request that a server cannot read
-_MAX_BUFFERED = 1000  # pieces that a stream may still give without waiting when it is left
+_LEAVE_SECONDS = 0.03  # for pieces that a stream still gives without waiting when it is left; the event loop stands
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,8 +346,9 @@ class ChatCall:
 async def _leave(stream: AsyncGenerator[ChatResponse]) -> None:
     if task := asyncio.current_task():
         task.cancel()  # takes effect where the stream waits next
+    until = time.monotonic() + _LEAVE_SECONDS
     with contextlib.suppress(Exception, asyncio.CancelledError):
-        for _ in range(_MAX_BUFFERED):
+        while time.monotonic() < until:
             await anext(stream)
     with contextlib.suppress(Exception, asyncio.CancelledError):
         await stream.aclose()

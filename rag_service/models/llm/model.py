@@ -49,6 +49,7 @@ log = structlog.get_logger(__name__)
 # when a prefix was cached (ollama pull request 16428): there the flag can be a false alarm.
 MIN_COUNTED_SHARE = 0.6
 MAX_ARGUMENTS = 20_000  # characters of all tool calls of an answer: a model that writes more is left
+_CALL_LENGTH = 500  # characters that a call counts besides those of its name and arguments: some are empty
 _PROBE_AGAIN = 60.0  # seconds until a server that could not be asked about tools is asked again
 _CUT = ("length", "content_filter")  # reasons for an end, in the words of OpenAI's API, before the answer was whole
 _TOKEN_LENGTH = 20  # characters; tokens of prose have about 4, those of rulers and indents more
@@ -439,7 +440,7 @@ async def collect(deltas: AsyncGenerator[ChatDelta]) -> tuple[str, ChatDelta]:
 
 
 def _length(call: ToolCall) -> int:
-    return len(call.name) + len(call.arguments)
+    return _CALL_LENGTH + len(call.name) + len(call.arguments)
 
 
 def _without_fence(text: str) -> str:

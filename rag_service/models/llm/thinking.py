@@ -43,9 +43,14 @@ _HEADERS = ("<|start|>", "<|channel|>")  # begin what stands before a message
 _MESSAGE, _CONSTRAIN = "<|message|>", "<|constrain|>"
 _ENDS = ("<|end|>", "<|return|>", "<|call|>")  # of a message
 _MARKS = (*_BLOCKS, *_CLOSINGS, *_FRAMES, *_FRAMES.values(), *_HEADERS, _MESSAGE, _CONSTRAIN, *_ENDS)
-_LONGEST = max(map(len, _MARKS))
+_LONGEST = max(map(len, _MARKS)) + 4  # with blanks
 _FIRST = "".join({mark[0] for mark in _MARKS})
-_ANY_MARK = re.compile(f"(?=[{re.escape(_FIRST)}])(?:{'|'.join(map(re.escape, _MARKS))})", re.IGNORECASE)
+_SPACED = r"[ \t]{0,4}"  # some models write `<think >`
+_ANY_MARK = re.compile(
+    f"(?=[{re.escape(_FIRST)}])(?:{'|'.join(re.escape(mark[:-1]) + _SPACED + re.escape(mark[-1]) for mark in _MARKS)})",
+    re.IGNORECASE,
+)
+_BLANK = re.compile("[\\s\ufeff\u200b\u2060]*")  # may stand before the first mark
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)", re.IGNORECASE)
 _BARE_HEADER = re.compile(r"(?:<\|\w+\|>\s*\w*\s*)+", re.IGNORECASE)
 _LONGEST_HEADER = 120  # characters: role, recipient, channel and type; a longer one is a quotation of the mark
@@ -83,6 +88,8 @@ class AnswerText:
         self._mode = _Mode.BEGINNING
         self._rest = ""  # not read yet
         self._closing = ""  # of the thoughts, or of the frame around the answer
+        self._opening, self._depth = "", 0  # of the thoughts, and how many are open
+        self._maybe: str | None = None  # what followed the last closing mark within thoughts; None: there was none
         self._header = ""
         self._out: list[str] = []
         self._held = ""
@@ -127,7 +134,7 @@ class AnswerText:
     # Each step takes something from the rest; it returns False where it can go on only with more text.
 
     def _begin(self, final: bool) -> bool:
-        self._rest = self._rest.lstrip()
+        self._rest = _BLANK.sub("", self._rest, count=1)
         mark = _ANY_MARK.match(self._rest)
         if mark is None:
             if not final and _may_become_mark(self._rest):
@@ -135,9 +142,10 @@ class AnswerText:
             self._watching = self._watching and self._rest[:1] not in "{`"  # thoughts are neither JSON nor code
             self._mode = _Mode.ANSWER
             return bool(self._rest)
-        name = mark[0].lower()
+        name = _name(mark)
         if name in _BLOCKS:
             self._mode, self._closing, self._watching = _Mode.THOUGHT, _BLOCKS[name], False
+            self._opening, self._depth, self._maybe = name, 1, None
         elif name in _HEADERS:
             self._mode, self._header = _Mode.HEADER, mark[0]
         elif name in _FRAMES and self._watching and not name.startswith("<|"):  # no thoughts stand before it
@@ -155,15 +163,15 @@ class AnswerText:
             self._give(ready)
             return False
         self._give(mark.start())
-        name, after = mark[0].lower(), self._rest[mark.end() - mark.start() :]
+        name, after = _name(mark), self._rest[len(mark[0]) :]
         if not final and (not after or (after.isspace() and (name in _CLOSINGS or name in _ENDS))):
             return False
         if self._is_quoted(after):
-            self._give(len(name))
+            self._give(len(mark[0]))
         elif name in _HEADERS:
             self._mode, self._header, self._rest = _Mode.HEADER, mark[0], after
         elif name in _ENDS:
-            return self._end_message(len(name), after, final)
+            return self._end_message(len(mark[0]), after, final)
         elif name in _CLOSINGS and self._watching and not self._goes_on(after):
             self.opened_by_prompt = True
             self._begin_anew(after)
@@ -171,7 +179,7 @@ class AnswerText:
             self._closing, self._rest = "", after
         else:
             self._watching = self._watching and name not in _BLOCKS  # its closing mark will not be alone
-            self._give(len(name))
+            self._give(len(mark[0]))
         return True
 
     def _end_message(self, length: int, after: str, final: bool) -> bool:
@@ -180,19 +188,42 @@ class AnswerText:
         if not final and not self._in_channels and _may_become_mark(begins):
             return False
         mark = _ANY_MARK.match(begins)
-        if self._in_channels or not begins or (mark is not None and mark[0].lower() in (*_HEADERS, *_ENDS)):
+        if self._in_channels or not begins or (mark is not None and _name(mark) in (*_HEADERS, *_ENDS)):
             self._rest = after if self._in_channels else begins
         else:
             self._give(length)
         return True
 
     def _think(self, final: bool) -> bool:
-        end = re.search(re.escape(self._closing), self._rest, re.IGNORECASE)
-        if end is None:
-            self._rest = self._rest[-_LONGEST:]
-            return False
-        self._mode, self._closing, self._rest = _Mode.BEGINNING, "", self._rest[end.end() :]
-        return True
+        """Skip thoughts. Blocks may stand in each other; a mark in quotation marks is a word of the thoughts."""
+        for mark in _ANY_MARK.finditer(self._rest):
+            name, before, after = _name(mark), self._rest[: mark.start()], self._rest[mark.end() :]
+            if name not in (self._opening, self._closing):
+                continue
+            if not after and not final:
+                self._skip(max(0, mark.start() - 1))  # the sign before the mark tells whether it is quoted
+                return False
+            if before[-1:] in _QUOTES and after[:1] in _QUOTES:
+                self._skip(mark.end())
+                return True
+            self._depth += 1 if name == self._opening else -1
+            self._skip(mark.end())
+            if name == self._closing:
+                self._maybe = ""
+            if not self._depth:
+                self._mode, self._closing = _Mode.BEGINNING, ""
+            return True
+        if final and self._maybe is not None:  # one more was opened than was closed: the last one closed them all
+            self._mode, self._closing, self._rest = _Mode.BEGINNING, "", self._maybe + self._rest
+            return True
+        self._skip(max(0, len(self._rest) - _LONGEST))
+        return False
+
+    def _skip(self, length: int) -> None:
+        """Leave characters of thoughts out; what follows a closing mark may turn out to be the answer."""
+        if self._maybe is not None:
+            self._maybe += self._rest[:length]
+        self._rest = self._rest[length:]
 
     def _read_header(self, final: bool) -> bool:
         mark = _ANY_MARK.search(self._rest)
@@ -203,7 +234,7 @@ class AnswerText:
             if final and not _BARE_HEADER.fullmatch(self._header + head):
                 return self._quote_header()
             return False
-        name = mark[0].lower()
+        name = _name(mark)
         self._header += self._rest[: mark.end()]
         self._rest = self._rest[mark.end() :]
         if name in _ENDS:
@@ -231,7 +262,7 @@ class AnswerText:
 
     def _skip_aside(self, final: bool) -> bool:
         for mark in _ANY_MARK.finditer(self._rest):
-            name = mark[0].lower()
+            name = _name(mark)
             if name in _ENDS or name in _HEADERS:
                 self._rest = self._rest[mark.end() :]
                 self._mode, self._header = (_Mode.HEADER if name in _HEADERS else _Mode.BEGINNING), mark[0]
@@ -272,9 +303,15 @@ class AnswerText:
         return after[:1] in tuple(".,;:!?)") or (after[:1] == " " and after[1:2].islower())
 
 
+def _name(mark: re.Match[str]) -> str:
+    """A mark as the tables write it: in lower case, without blanks."""
+    return mark[0].lower().replace(" ", "").replace("\t", "")
+
+
 def _may_become_mark(text: str) -> bool:
     start = text[:_LONGEST].lower()
-    return any(mark.startswith(start) for mark in _MARKS)
+    bare = start.rstrip(" \t")
+    return any(mark.startswith(start) or (len(start) - len(bare) <= 4 and mark[:-1] == bare) for mark in _MARKS)
 
 
 def _length_of_partial(text: str) -> int:

@@ -6,7 +6,7 @@ import ipaddress
 import ssl
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -17,11 +17,45 @@ from rag_service.errors import EmbeddingError, ModelError
 from rag_service.models.servers.resilience import CircuitBreaker, CircuitOpenError
 from rag_service.settings import Settings
 
+_NUMBER_BYTES = 40  # of a figure of a vector in JSON, with its indentation
+_REPLY_BYTES = 200_000  # of a reply besides its figures
+
 
 @cache
 def tls_context() -> ssl.SSLContext:
     """One for all clients of the process: each of its own would take 20 ms to read the certificates."""
     return httpx.create_ssl_context()
+
+
+class _BoundedStream(httpx.AsyncByteStream):
+    """A body that ends with an error where it is longer than it may be."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, limit: int):
+        self._stream = stream
+        self._left = limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._stream:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise httpx.DecodingError("The reply is longer than any that was asked for.")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def embedding_options(settings: Settings) -> dict[str, Any]:
+    """`client_options` for embeddings, whose replies are read as a whole: a longer one would hold up everybody."""
+    numbers = settings.embedding.batch_size * settings.embedding.dimension
+    limit = _REPLY_BYTES + numbers * _NUMBER_BYTES
+
+    async def bound(response: httpx.Response) -> None:
+        if isinstance(response.stream, httpx.AsyncByteStream):
+            response.stream = _BoundedStream(response.stream, limit)
+
+    options = client_options(settings, read_timeout=settings.servers.answer_timeout)
+    return options | {"event_hooks": {"response": [bound]}}
 
 
 def is_private_host(host: str) -> bool:

@@ -7,20 +7,19 @@ import contextvars
 import math
 import threading
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeVar
-from uuid import UUID
 
 import stamina
 import structlog
 from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
-from rag_service.errors import ModelBusyError, ModelError, RateLimitedError
+from rag_service.errors import ModelBusyError, ModelError
 from rag_service.models.servers.failures import is_connection_error, is_provider_failure, retry_after_of, status_of
+from rag_service.turns import Turns
 
 log = structlog.get_logger(__name__)
 
@@ -81,81 +80,15 @@ def _wait_before_retry(error: Exception, statuses: frozenset[int]) -> bool | flo
     return wait if wait <= MAX_WAIT else False
 
 
-class Slots:
-    """At most `limit` calls at a time, at most `queue` waiting, none for longer than `patience`.
-
-    Waiting is first come, first served. A cancelled waiter or holder gives its place back.
-    """
+class Slots(Turns):
+    """The turns at a chat model, none waited for longer than `patience`."""
 
     def __init__(self, *, limit: int, queue: int, patience: float, shared: bool = False):
         """`shared`: among users, each of whom may have half of all places, so that the others find one."""
-        self._limit = limit
-        self._per_user = (limit + queue + 1) // 2 if shared else limit + queue
-        self._of_users: Counter[UUID] = Counter()  # places
-        self._queue = queue
-        self._patience = patience  # seconds
-        self._semaphore = asyncio.Semaphore(limit)
-        self.waiting = 0  # calls in the queue now
-        self._admitted = 0
-        self._mean_hold = 1.0  # seconds, moving mean of how long a slot is held
+        super().__init__("model", limit=limit, queue=queue, patience=patience, shared=shared)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nobody is admitted."""
-        return self._admitted == 0
-
-    @contextmanager
-    def admit(self, user_id: UUID) -> Iterator[None]:
-        """Count as one of those who will want a slot, for the length of the block; needs no slot yet.
-
-        Whoever would only be turned away later is turned away here, before it costs a search: under load the searches
-        of hundreds would keep each other waiting for the database until they fail. Raises ModelBusyError if as many are
-        admitted as there are slots and places in the queue, RateLimitedError if too many of them are the user's.
-        """
-        if self._admitted >= self._limit + self._queue:
-            raise self._busy()
-        if self._of_users[user_id] >= self._per_user:
-            wait = self._busy().retry_after
-            message = f"{self._per_user} of your answers are under way, which is the maximum."
-            raise RateLimitedError(message, retry_after=wait)
-        self._admitted += 1
-        self._of_users[user_id] += 1
-        try:
-            yield
-        finally:
-            self._admitted -= 1
-            self._of_users[user_id] -= 1
-            if not self._of_users[user_id]:
-                del self._of_users[user_id]
-
-    @asynccontextmanager
-    async def take(self) -> AsyncIterator[None]:
-        """Hold a slot for the length of the block.
-
-        Raises ModelBusyError if the queue is full or patience runs out; `retry_after` is estimated from recent calls.
-        """
-        if self._semaphore.locked() and self.waiting >= self._queue:
-            raise self._busy()
-        self.waiting += 1
-        try:
-            async with asyncio.timeout(self._patience):
-                await self._semaphore.acquire()
-        except TimeoutError:
-            raise self._busy() from None
-        finally:
-            self.waiting -= 1
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self._mean_hold += 0.2 * (time.monotonic() - began - self._mean_hold)
-            self._semaphore.release()
-
-    def _busy(self) -> ModelBusyError:
-        wait = self._mean_hold * (self.waiting + 1) / self._limit
-        return ModelBusyError(
-            "The language model is busy with other requests.", retry_after=min(60, max(1, round(wait)))
-        )
+    def busy(self, retry_after: int) -> ModelBusyError:
+        return ModelBusyError("The language model is busy with other requests.", retry_after=retry_after)
 
 
 State = Literal["closed", "open", "half_open"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError, RagError, StoreError, UnsafeRoleError
-from rag_service.store.database import Connection, Database, SearchSlots
+from rag_service.store.database import Connection, Database
 from rag_service.store.replication.position import Position, read_position
 from rag_service.store.replication.timeouts import CANCEL_AGAIN, await_server
 from rag_service.tasks import end_tasks
@@ -84,7 +84,6 @@ class Replica:
     _: KW_ONLY
     pause: float  # seconds between two checks, and after a failure
     timeout: float  # seconds of a transaction
-    slots: SearchSlots | None = None  # limits requests to the primary
     up: bool = field(default=False, init=False)  # whether searches may try it now
     _error: RagError = field(default_factory=lambda: StoreError("The replica has not been checked yet."), init=False)
     _failed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -107,8 +106,7 @@ class Replica:
 
         Raises StoreError if the primary cannot be reached, SearchTimeoutError if it takes too long.
         """
-        slot = nullcontext() if self.slots is None else self.slots.take()
-        async with slot, self.primary.transaction(identity, limited=True) as connection:
+        async with self.primary.transaction(identity, limited=True) as connection:
             return await read_position(connection, corpus_ids)
 
     def at(self, position: Position) -> ReplicaAt:

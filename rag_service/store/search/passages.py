@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,15 @@ async def read_passages(connection: Connection, node_ids: Sequence[str]) -> dict
         [[node_id.replace("\0", "") for node_id in node_ids]],
     )
     rows = await read_chunk_rows(connection, [row[0] for row in await cursor.fetchall()])
-    return {chunk.id: chunk for chunk in to_chunks(rows).values()}
+    return {chunk.id: chunk for chunk in (await asyncio.to_thread(to_chunks, rows)).values()}
+
+
+MANY_SPANS = 100_000  # characters of all spans of some rows, which take some 30 ms; more are read in a thread
+
+
+def has_many_spans(rows: Sequence[ChunkRow]) -> bool:
+    """Whether `to_chunks` would hold up the event loop."""
+    return sum(len(row[7] or "") for row in rows) > MANY_SPANS
 
 
 def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:

@@ -8,6 +8,7 @@ Terms weigh Lucene's idf, ln(1 + (N - df + 0.5) / (df + 0.5)), N and df being th
 
 from __future__ import annotations
 
+import asyncio
 import math
 import struct
 from collections.abc import Mapping, Sequence
@@ -74,23 +75,29 @@ async def insert_postings(
 
     In one statement: each counts its terms in rows that all documents of the corpus share.
     """
-    size = ENTRIES_A_ROW * ENTRY_BYTES
-    rows = [
-        (place, term, entries[start : start + size])
-        for place, postings in enumerate(documents.values(), 1)
-        for term, entries in sorted(postings.items())
-        for start in range(0, len(entries), size)
-    ]
-    if not rows:
+    if not any(documents.values()):
         return
-    places, terms, packed = zip(*rows, strict=True)
+    places, terms, packed = await asyncio.to_thread(_make_rows, list(documents.values()))
     # A document has thousands of terms. As lines they cost psycopg nothing; no term holds a line's end.
     await connection.execute(
         """INSERT INTO postings (corpus_id, document_id, term, entries)
            SELECT %s::uuid, (%b::uuid[])[place], term, entries
            FROM unnest(%b::bigint[], string_to_array(%s, E'\n'), %b::bytea[]) AS t(place, term, entries)""",
-        [corpus_id, list(documents), BigIntegers(places), "\n".join(terms), list(packed)],
+        [corpus_id, list(documents), places, terms, packed],
     )
+
+
+def _make_rows(documents: Sequence[Mapping[str, bytes]]) -> tuple[BigIntegers, str, list[bytes]]:
+    """Rows as columns: the place of the document from 1, term, entries."""
+    size = ENTRIES_A_ROW * ENTRY_BYTES
+    rows = [
+        (place, term, entries[start : start + size])
+        for place, postings in enumerate(documents, 1)
+        for term, entries in sorted(postings.items())
+        for start in range(0, len(entries), size)
+    ]
+    places, terms, packed = zip(*rows, strict=True)
+    return BigIntegers(places), "\n".join(terms), list(packed)
 
 
 async def read_postings(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -18,12 +17,13 @@ from rag_service.errors import InputError
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.store.database import Connection, Database
+from rag_service.tables.asking.certainty import settle, states
 from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning.plans import Operation, Plan
-from rag_service.tables.asking.planning.question import Comparison, Question, read_question
+from rag_service.tables.asking.planning.question import Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
-from rag_service.tables.asking.proposals import AskedOperation, describe_tables, read_operation
+from rag_service.tables.asking.proposals import AskedOperation, describe_tables, is_named, read_operation
 from rag_service.tables.asking.several_columns import compute_several_columns
 from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
@@ -32,6 +32,7 @@ from rag_service.tables.figures.wording import write_figures
 from rag_service.tables.model import StoredTable
 from rag_service.tables.sentences import CitedCells, Computed
 from rag_service.tables.storage import find_examples, find_tables, find_values
+from rag_service.turns import Turns
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +50,7 @@ class ComputedAnswer:
     quotes: dict[CitedCells, str]
     result: Result | None = None  # of the one operation that a chat model asked for
     asked_cells: frozenset[str] = frozenset()  # words of the question that stand in cells of its table
+    counts_all: bool = False  # it is the number of all rows of a table
 
 
 def asks_otherwise(text: str, language: str) -> bool:
@@ -77,7 +79,7 @@ class TableAnswers:
         """
         self._database = database
         self._synonyms = synonyms
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self.turns = Turns("tables", limit=_AT_ONCE)
 
     async def compute(
         self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity
@@ -110,8 +112,9 @@ class TableAnswers:
                 if found is None and question is not None:
                     best = hits[0].chunk.document.id if _may_hold_rows(hits[0]) else None
                     found = await _compute(connection, question, tables, best=best)
-                if names_files and found is not None and found.wording.warning:
-                    found = None  # a doubtful reading of one of them
+                if found is not None and (found.wording.warning or found.counts_all):
+                    is_stated = question is not None and states(question, hits)
+                    found = None if names_files or is_stated else found  # a text says it better
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
                 return found
@@ -138,11 +141,14 @@ class TableAnswers:
             try:
                 plan = read_operation(asked, tables)
             except InputError as error:
-                examples = await find_examples(connection, [table.id for table in tables])
-                told = describe_tables(tables, examples) or "The document has no table."
+                named = [one for one in tables if asked.sheet is not None and is_named(asked, one)] or tables
+                examples = await find_examples(connection, [table.id for table in named])
+                told = describe_tables(named, examples) or "The document has no table."
                 raise InputError(f"{error.message} {told}", field=error.field) from error
             is_proposed = not await _asks_for(connection, read_question(question, language), plan, tables)
             result = await execute(connection, plan)
+            if asked.operation == Operation.LOOKUP and asked.column is None:
+                result = replace(result, shows_rows=True)
             computed = write_answer([result], language, is_proposed=is_proposed)
             log.info("table_computed", operations=[plan.operation.value], proposed=is_proposed)
             if computed is None:
@@ -153,7 +159,7 @@ class TableAnswers:
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
         """A transaction whose statements have a time limit; one at a time, which leaves the processor to search."""
-        async with self._slots, self._database.transaction(identity) as connection:
+        async with self.turns.take(identity.user_id), self._database.transaction(identity) as connection:
             try:
                 await limit_statements(connection)
                 yield connection
@@ -189,14 +195,13 @@ async def _compute(
         log.info("table_computed", operations=["several_columns"])
         return await _with_quotes(connection, several)
     plans = make_plans(question, tables, values, best=best)
-    results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
-    if any(result.count for result in results) and not all(result.count for result in results):  # of several readings
-        results = [replace(one, plan=replace(one.plan, is_doubtful=True)) for one in results if one.count]
+    results = settle(question, [await execute(connection, plan) for plan in plans])
     computed = write_answer(results, question.language) if results else None
     if computed is None:
         return None
     log.info("table_computed", operations=[plan.operation.value for plan in plans])
-    return await _with_quotes(connection, computed)
+    counts_all = any(one.plan.operation is Operation.COUNT and not one.plan.filters for one in results)
+    return replace(await _with_quotes(connection, computed), counts_all=counts_all)
 
 
 async def _asks_for(
@@ -216,14 +221,6 @@ async def _cells_of(connection: Connection, question: str, plan: Plan) -> frozen
     found = await find_values(connection, [plan.table.id], asked, whole=asked)
     keys = (key for values in found.get(plan.table.id, {}).values() for key in values)
     return frozenset(asked).intersection(word for key in keys for word in key.split())
-
-
-def _says_little(result: Result) -> bool:
-    """Whether it counts no row without a value, or a single row for a question not understood to the last word."""
-    is_absent = any(one.comparison is Comparison.EMPTY for one in result.plan.filters)
-    is_compared = any(not one.shown or one.comparison is Comparison.MONTH for one in result.plan.filters)
-    little = 2 if result.plan.is_doubtful and not is_compared else int(is_absent)
-    return result.plan.operation is Operation.COUNT and result.count < little
 
 
 async def _find(connection: Connection, question: FigureQuestion, documents: Sequence[UUID]) -> ComputedAnswer | None:

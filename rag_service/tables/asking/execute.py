@@ -41,6 +41,7 @@ _AGGREGATES = {
     Operation.RATIO: "sum(value)",
 }
 _OPERATORS = {
+    Comparison.EQUAL: "=",
     Comparison.GREATER: ">",
     Comparison.GREATER_OR_EQUAL: ">=",
     Comparison.LESS: "<",
@@ -106,6 +107,7 @@ class Result:
     start: int | None = None  # the cells used, in the document's stored text
     end: int | None = None
     first_text: str = ""  # of the first of these cells
+    shows_rows: bool = False  # the rows are shown as a whole: other cells may be meant
 
     @property
     def figure(self) -> Decimal | None:
@@ -157,6 +159,7 @@ async def execute(connection: Connection, plan: Plan) -> Result:
 async def _leaves_out_unread(connection: Connection, plan: Plan) -> bool:
     """Whether a filter by number or date leaves out rows because their cell cannot be read as one: "end of May"."""
     measured = sorted({one.column for one in plan.filters if one.values and not isinstance(one.values[0], str)})
+    measured += [place for one in plan.filters if one.other is not None for place in (one.column, one.other)]
     if not measured:
         return False
     cursor = await connection.execute(
@@ -189,6 +192,10 @@ def _condition(one: Filter, number: int, parameters: dict[str, Any], *, row: str
     column, value = f"c{number}", f"v{number}"
     parameters[column] = one.column
     cell = f"{row}.cells -> %({column})s::int"
+    if one.other is not None:
+        parameters[value] = one.other
+        other = f"({row}.cells -> %({value})s::int ->> 2)::numeric"
+        return f"({cell} ->> 2)::numeric {_OPERATORS[one.comparison]} {other}"
     match one.comparison:
         case Comparison.EQUAL:
             parameters[value] = list(one.values)
@@ -198,6 +205,8 @@ def _condition(one: Filter, number: int, parameters: dict[str, Any], *, row: str
         case Comparison.CONTAINS:
             parameters[value] = list(one.values)
             return f"string_to_array({cell} ->> 1, ' ') @> %({value})s::text[]"
+        case Comparison.EMPTY if not one.values:
+            return f"coalesce({cell} ->> 1, '') = ''"
         case Comparison.EMPTY:
             return f"(coalesce({cell} ->> 1, '') = '' OR ({cell} ->> 2)::numeric = 0)"
         case Comparison.MONTH:

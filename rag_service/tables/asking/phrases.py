@@ -48,6 +48,10 @@ class Phrases:
 
     def _condition(self, one: Filter) -> str:
         column = self.table.columns[one.column]
+        if one.comparison is Comparison.EMPTY and not one.values:
+            return self.text["empty" if one.relation is None else "filled"].format(column=column.name)
+        if one.other is not None and one.relation is None:
+            return f"{column.name} {_SIGNS.get(one.comparison, '=')} {self.table.columns[one.other].name}"
         if one.relation is not None:
             value = self._condition(replace(one, relation=None))
             value = " / ".join(one.shown) or value.partition(" = ")[2] or value

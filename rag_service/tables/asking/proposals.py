@@ -6,22 +6,27 @@ text of it reaches a statement: columns are positions, values are bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 from uuid import UUID
 
 from rag_service.errors import InputError
-from rag_service.tables.asking.planning.plans import Filter, Operation, Plan, Values, key_column, unmixed
+from rag_service.tables.asking.planning.plans import Filter, Operation, Plan, Relation, Values, key_column, unmixed
 from rag_service.tables.asking.planning.question import Comparison
-from rag_service.tables.model import Kind, StoredTable, fold_words
+from rag_service.tables.model import Column, Kind, StoredTable, fold_words
 
 OPERATIONS = tuple(operation.value for operation in Operation if operation is not Operation.MIXED)
-COMPARISONS = tuple(one.value for one in Comparison if one not in (Comparison.EMPTY, Comparison.MONTH))
+_NOT_EQUAL, _FILLED = "!=", "not empty"
+_NEGATED = {_NOT_EQUAL: Comparison.EQUAL, _FILLED: Comparison.EMPTY}
+COMPARISONS = (*(one.value for one in Comparison if one is not Comparison.MONTH), *_NEGATED)
 MAX_LIMIT = 50  # rows or groups
 _MAX_TABLES, _MAX_COLUMNS = 5, 30  # that a description tells about
 _MAX_EXAMPLES = 5  # of a column
+_UNIT = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")  # behind the name of a column: "Payment (days)"
 _MAX_CELL = 40  # characters of an example
 _MAX_EXPONENT = 1000  # of a number in a condition: PostgreSQL writes 1e999999 as a million digits
 _FIGURES = (Operation.SUM, Operation.MEAN, Operation.MEDIAN, Operation.DIFFERENCE, Operation.RATIO, Operation.SHARE)
@@ -36,7 +41,7 @@ class AskedCondition:
 
     column: str  # its name or letter
     comparison: str  # of `COMPARISONS`
-    values: Sequence[str]  # as the table writes them
+    values: Sequence[str]  # as the table writes them, or the name of a column of the same kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,22 +83,9 @@ def read_operation(asked: AskedOperation, tables: Sequence[StoredTable]) -> Plan
     table = _choose_table(asked, tables)
 
     def place_of(name: str | None) -> int | None:
-        if name is None:
-            return None
-        wanted = fold_words(name)
-        named = [place for place, column in enumerate(table.columns) if fold_words(column.name) == wanted]
-        lettered = [place for place, column in enumerate(table.columns) if column.letter == name.strip().upper()]
-        found = named or lettered
-        if len(found) != 1:
-            raise _fault("The table has no such column." if not found else "Several columns have this name.")
-        return found[0]
+        return None if name is None else _find_column(name, table)
 
-    filters = []
-    for one in asked.filters:
-        place = place_of(one.column)
-        if place is None or one.comparison not in COMPARISONS:
-            raise _fault("There is no such comparison.")
-        filters.append(_filter(place, Comparison(one.comparison), one.values, table))
+    filters = [_read_condition(one, table) for one in asked.filters]
     if asked.best not in (None, *(one.value for one in _EXTREMES)):
         raise _fault("The best group is that with the maximum or the minimum.")
     plan = Plan(
@@ -108,42 +100,107 @@ def read_operation(asked: AskedOperation, tables: Sequence[StoredTable]) -> Plan
     return _checked(unmixed(plan))
 
 
+def is_named(asked: AskedOperation, table: StoredTable) -> bool:
+    """Whether a table is the one asked for, or none is named."""
+    return asked.sheet is None or fold_words(table.sheet or table.document) == fold_words(asked.sheet)
+
+
 def _choose_table(asked: AskedOperation, tables: Sequence[StoredTable]) -> StoredTable:
-    wanted = None if asked.sheet is None else fold_words(asked.sheet)
-    found = [table for table in tables if wanted is None or fold_words(table.sheet or table.document) == wanted]
-    if wanted is None and len(found) > 1:
+    found = [table for table in tables if is_named(asked, table)]
+    if asked.sheet is None and len(found) > 1:
         raise _fault("The document has several tables; name the sheet.")
     if not found:
         raise _fault("There is no such table.")
     return found[0]
 
 
+def _find_column(name: str, table: StoredTable) -> int:
+    """The column of a name, with or without its unit as passages write it, or of a letter."""
+    wanted, bare = fold_words(name), fold_words(_UNIT.sub("", name))
+    letter = name.strip().upper()
+    ways: tuple[Callable[[Column], bool], ...] = (
+        lambda column: fold_words(column.name) == wanted,
+        lambda column: column.letter == letter,
+        lambda column: bool(bare) and fold_words(_UNIT.sub("", column.name)) == bare,
+    )
+    for is_meant in ways:
+        found = [place for place, column in enumerate(table.columns) if is_meant(column)]
+        if len(found) > 1:
+            raise _fault("Several columns have this name; use the letter.")
+        if found:
+            return found[0]
+    near = get_close_matches(wanted, [fold_words(column.name) for column in table.columns], n=1)
+    hint = "".join(f" The nearest is “{one.name}”." for one in table.columns if near == [fold_words(one.name)])
+    raise _fault(f"The table has no such column.{hint}")
+
+
 def _fault(message: str) -> InputError:
     return InputError(message, field="plan")
 
 
-def _filter(place: int, comparison: Comparison, given: Sequence[str], table: StoredTable) -> Filter:
-    kind = table.columns[place].kind
-    if kind in (Kind.TEXT, Kind.BOOLEAN, Kind.DURATION):
+def _read_condition(asked: AskedCondition, table: StoredTable) -> Filter:
+    place = _find_column(asked.column, table)
+    if asked.comparison not in COMPARISONS:
+        raise _fault("There is no such comparison.")
+    comparison = _NEGATED.get(asked.comparison) or Comparison(asked.comparison)
+    if comparison is Comparison.EMPTY:
+        found = Filter(column=place, comparison=comparison, values=())
+    else:
+        found = _read_values(place, comparison, asked.values, table)
+    return replace(found, relation=Relation.OTHER) if asked.comparison in _NEGATED else found
+
+
+def _read_values(place: int, comparison: Comparison, given: Sequence[str], table: StoredTable) -> Filter:
+    column = table.columns[place]
+    if column.kind in (Kind.TEXT, Kind.BOOLEAN, Kind.DURATION):
         if comparison is Comparison.CONTAINS and len(given) == 1:
             parts = tuple(fold_words(given[0]).split())
             if parts:
                 return Filter(column=place, comparison=comparison, values=parts, shown=tuple(given))
         keys = tuple(filter(None, map(fold_words, given)))
-        if comparison is not Comparison.EQUAL or len(keys) != len(given):
-            raise _fault("Texts can only be equal to values, or contain one.")
+        if comparison is not Comparison.EQUAL or not keys or len(keys) != len(given):
+            raise _fault(f"“{column.name}” holds texts, which can only be equal to values, or contain one.")
         return Filter(column=place, comparison=comparison, values=keys, shown=tuple(given))
+    if len(given) == 1 and (other := _compared_column(given[0], column, comparison, table)) is not None:
+        return Filter(column=place, comparison=comparison, values=(), other=other)
     if len(given) != 1 + (comparison is Comparison.BETWEEN) or comparison is Comparison.CONTAINS:
-        raise _fault("A number or a date is compared with one value, or lies between two.")
-    try:
-        numbers = tuple(
-            Decimal(date.fromisoformat(value).toordinal()) if kind is Kind.DATE else Decimal(value) for value in given
-        )
-    except (ValueError, InvalidOperation) as error:
-        raise _fault("A value is not of the kind of its column.") from error
-    if not all(number.is_finite() and abs(number.adjusted()) <= _MAX_EXPONENT for number in numbers):
-        raise _fault("A value is not of the kind of its column.")
+        raise _fault(f"“{column.name}” is compared with one value, or lies between two.")
+    numbers = tuple(_read_value(number, value, column) for number, value in enumerate(given, start=1))
     return Filter(column=place, comparison=comparison, values=numbers)
+
+
+def _compared_column(name: str, column: Column, comparison: Comparison, table: StoredTable) -> int | None:
+    """The column of the same kind and unit that is named instead of a value: "Stock < Minimum"."""
+    if comparison in (Comparison.BETWEEN, Comparison.CONTAINS) or not any(map(str.isalpha, name)):
+        return None
+    try:
+        other = _find_column(name, table)
+    except InputError:
+        return None
+    if (table.columns[other].kind, table.columns[other].unit) != (column.kind, column.unit):
+        raise _fault(f"“{column.name}” cannot be compared with “{table.columns[other].name}”: their kinds differ.")
+    return other
+
+
+def _read_value(number: int, value: str, column: Column) -> Decimal:
+    """The number of a value, which may have the unit of its column; `number`: which of the values, from 1."""
+    is_date = column.kind is Kind.DATE
+    try:
+        found = Decimal(date.fromisoformat(value).toordinal()) if is_date else Decimal(_bare(value, column))
+    except (ValueError, InvalidOperation) as error:
+        raise _refused(number, column) from error
+    if not found.is_finite() or abs(found.adjusted()) > _MAX_EXPONENT:
+        raise _refused(number, column)
+    return found
+
+
+def _bare(value: str, column: Column) -> str:
+    return value.replace(column.unit, "").strip() if column.unit else value.strip()
+
+
+def _refused(number: int, column: Column) -> InputError:
+    wanted = "a date, YYYY-MM-DD" if column.kind is Kind.DATE else "a number with a decimal point and no unit"
+    return _fault(f"Value {number} for “{column.name}” is not {wanted}, nor the name of a column.")
 
 
 def _checked(plan: Plan) -> Plan:

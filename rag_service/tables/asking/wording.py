@@ -28,13 +28,13 @@ def write_answer(results: Sequence[Result], language: str, *, is_proposed: bool 
     """The answer in the question's language; None if there is nothing to say.
 
     Args:
-        is_proposed: a chat model chose the operation, which the answer tells.
+        is_proposed: a chat model chose the operation: the warning says so, and cells are copied as they are.
     """
     data = load_language(language).tables
     sentences: list[Sentence] = []
     warnings: list[str] = []
     for result in results:
-        writer = _Writer(result, data)
+        writer = _Writer(result, data, copies=is_proposed)
         found = writer.sentence()
         if found is None:
             return None
@@ -45,14 +45,16 @@ def write_answer(results: Sequence[Result], language: str, *, is_proposed: bool 
     is_doubtful = any(result.plan.is_doubtful for result in results)
     are_readings = len(results) > 1 and not all(result.plan.is_part for result in results)
     if remark := "proposed" if is_proposed else "doubtful" if is_doubtful else "readings" if are_readings else "":
-        sentences.insert(0, (data.answers[remark],))
+        if not is_proposed:  # a model reads the sentences, not a person
+            sentences.insert(0, (data.answers[remark],))
         warnings.append(data.answers[remark])
     return Computed(sentences=tuple(sentences), warning=" ".join(warnings))
 
 
 class _Writer(Phrases):
-    def __init__(self, result: Result, data: TableWords):
+    def __init__(self, result: Result, data: TableWords, *, copies: bool):
         super().__init__(result.plan.table, result.plan.filters, data)
+        self._copies = copies  # cells are written as the table has them
         self._result = result
         self._plan = result.plan
         self.asked = result.plan.named
@@ -78,6 +80,8 @@ class _Writer(Phrases):
         """Rows that were left out, and why."""
         result = self._result
         found: list[Sentence] = []
+        if self._plan.operation is Operation.LOOKUP and self._plan.best is None and result.count > MAX_ROWS:
+            found.append((self.text["more_rows"].format(count=self.number(result.count - MAX_ROWS)),))
         if result.alike > len(result.rows):
             found.append((self.text["alike"].format(count=self.number(result.alike - len(result.rows))),))
         if result.left_out.count:
@@ -99,10 +103,12 @@ class _Writer(Phrases):
     def _lookup(self) -> Sentence | None:
         rows = [row for row in self._result.rows if row.cells[self._plan.column or 0] is not None]
         column, key = self._plan.column or 0, self._plan.key
-        if not rows or (self._plan.best is None and self._result.count > MAX_ROWS):
+        if not rows or (self._plan.best is None and self._result.count > MAX_ROWS and not self._copies):
             return None
         if self._plan.best is not None:
             return self._first_or_last(rows)
+        if self._result.shows_rows:
+            return self._whole_rows(rows)
         if column == key:
             before, _, after = self.text["list"].partition("{names}")
             return (before.format(where=self.where()), *self._named(rows), after)
@@ -118,6 +124,16 @@ class _Writer(Phrases):
             named.append(("; " if place else "") + f"{self.name(row, but=column)}: {self._cell(row, column)}")
             named.append(self._cite_row(row, write_cells(self._column().letter, [row.number])))
         return tuple(named)
+
+    def _whole_rows(self, rows: Sequence[UsedRow]) -> Sentence:
+        """Rows as the passages write them."""
+        every = range(len(self.table.columns))
+        sentence: list[str | CitedCells] = []
+        for number, row in enumerate(rows):
+            cells = (f"{self.table.columns[at].name}: {row.text(at)}" for at in every if row.text(at))
+            sentence.append(("; " if number else "") + " | ".join(cells))
+            sentence.append(self.cite([row], every, f"{self.table.columns[0].letter}{row.number}", ""))
+        return tuple(sentence)
 
     def _first_or_last(self, rows: Sequence[UsedRow]) -> Sentence:
         plan = self._plan
@@ -247,9 +263,14 @@ class _Writer(Phrases):
         """A cell: figures as the language writes them, with their unit; numbers that may be names as they are."""
         text, held = row.text(column), self.table.columns[column]
         is_figure = held.kind.is_figure and row.value is not None
-        if is_figure and row.value is not None and not (text.isdigit() and held.kind is Kind.NUMBER):
+        if (
+            is_figure
+            and row.value is not None
+            and not self._copies
+            and not (text.isdigit() and held.kind is Kind.NUMBER)
+        ):
             return self.amount(row.value, held, cell=text)
-        unit = f" {held.unit}" if is_figure and held.unit else ""
+        unit = f" {held.unit}" if is_figure and held.unit and held.unit not in text else ""
         return text + unit + self.scale(held)
 
     def _sum(self, group: Group) -> str:

@@ -62,7 +62,7 @@ def _describe(block: Block, columns: Sequence[ReadColumn], rows: tuple[TableRow,
         caption="\n".join(block.caption),
         columns=described,
         rows=rows,
-        unit=next(filter(None, map(find_unit, (*reversed(block.caption), described[0].name))), ""),
+        unit=next(filter(None, map(find_unit, (*reversed(block.above), described[0].name))), ""),
         by_period=are_periods(described),
         page=block.lines[0].page,
     )

@@ -16,6 +16,7 @@ from rag_service.tables.reading.page_rows import find_rows
 
 _CAPTION_LINES = 3
 _CAPTION_LENGTH = 200  # characters of each
+_SENTENCE_END = re.compile(r"[.!?…。](?:$|(?<!\d\.)(?<!\b\w\.)\s)")  # not in "Table 1. Depots", nor behind an initial
 _BETWEEN = re.compile(r" \| (?:(?P<label>.*): )?", re.DOTALL)
 _LETTERS = re.compile(r"[A-Z]+")
 
@@ -88,9 +89,14 @@ class Block:
     """Rows under one header."""
 
     sheet: str | None
-    caption: tuple[str, ...]
+    above: tuple[str, ...]  # the last texts before it
     names: dict[int, str] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
+
+    @property
+    def caption(self) -> tuple[str, ...]:
+        """The titles above it. A paragraph is none: its words tell of other things as well."""
+        return tuple(text for text in self.above if len(text) < _CAPTION_LENGTH and not _SENTENCE_END.search(text))
 
 
 def read_blocks(lines: Iterator[Line]) -> Iterator[Block]:
@@ -114,7 +120,7 @@ def read_blocks(lines: Iterator[Line]) -> Iterator[Block]:
                 yield block
             captions = [value for one in headings[-_CAPTION_LINES:] for value, _ in one.values.values()]
             captions = captions or [line.above][: bool(line.above)]
-            block = Block(sheet=line.sheet, caption=tuple(text[-_CAPTION_LENGTH:] for text in captions))
+            block = Block(sheet=line.sheet, above=tuple(text[-_CAPTION_LENGTH:] for text in captions))
         block.names.update(line.labels)
         block.lines.append(line)
         loose = []

@@ -287,3 +287,15 @@ async def test_a_server_that_cannot_be_asked_is_no_reason_to_wait(
         answer = answer_of(await events_of(service))
     assert answer.steps == ()
     assert "tools" not in ollama.bodies(CHAT)[0]
+
+
+async def test_only_a_certain_computed_answer_comes_before_a_model_that_calls_tools(
+    service: Components, ollama: OllamaDouble
+) -> None:
+    done = await service.ingest(DocumentInput(data=SHIPMENTS.encode(), file_name="shipments.csv"), LOCAL_ADMIN)
+    sheet = Filters(document_ids=(done.document_id,))
+    certain = answer_of(await events_of(service, "What is the total of crates for Oslo?", filters=sheet))
+    assert (certain.decision, ollama.bodies(CHAT)) == (Decision.CAN_PROCEED, [])
+    ollama.script(CHAT, chat(Say("Oslo dispatched several crates.")))
+    doubtful = answer_of(await events_of(service, "How many crates for Oslo?", filters=sheet))
+    assert doubtful.text.startswith("Oslo dispatched several crates")

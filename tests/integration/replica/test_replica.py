@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import RagQuery
 from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
-from rag_service.store.database import Database, SearchSlots
+from rag_service.store.database import Database
 from rag_service.store.documents.catalogue import remove_document, set_expiry
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LATEST
@@ -45,23 +45,17 @@ class World:
     def __init__(self, primary: Database, standby: Database, embedding: BaseEmbedding):
         self.primary = primary
         self.embedding = embedding
-        # The first slots are those of the primary.
-        self.slots, at_replica = (
-            SearchSlots(limit=2, patience=_PATIENCE) for _ in range(2)
-        )  # the first at the primary
-        self.replica = Replica(primary, standby, pause=0.1, timeout=_PATIENCE, slots=self.slots)
+        self.replica = Replica(primary, standby, pause=0.1, timeout=_PATIENCE)
         self.outcomes: list[str] = []  # who served each search
         self._retriever = ReplicatedRetriever(
-            self._search_on(primary, self.slots),
+            self._search_on(primary),
             self.replica,
-            lambda database: self._search_on(database, at_replica),
+            self._search_on,
             count=self.outcomes.append,
         )
 
-    def _search_on(self, database: Database, slots: SearchSlots) -> HybridRetriever:
-        return HybridRetriever(
-            database, self.embedding, {"general": load_index("general")}, default_index="general", slots=slots
-        )
+    def _search_on(self, database: Database) -> HybridRetriever:
+        return HybridRetriever(database, self.embedding, {"general": load_index("general")}, default_index="general")
 
     async def store(self, corpus: UUID, *, identity: Identity = ADMIN) -> UUID:
         """A document, by its id."""
@@ -169,7 +163,10 @@ async def test_what_others_write_keeps_nobody_off_the_replica(world: World, repl
 
 
 async def test_a_position_is_asked_for_in_turn_so_that_a_rush_makes_searches_late_and_not_wrong(world: World) -> None:
-    async with world.slots.take(), world.slots.take():
+    turns = world.primary.turns
+    async with AsyncExitStack() as held:
+        for number in range(turns.limit):
+            await held.enter_async_context(turns.take(f"user {number}"))
         asking = asyncio.create_task(world.replica.position(ADMIN, ()))
         await asyncio.sleep(0.2)
         assert not asking.done()

@@ -23,8 +23,14 @@ PAGE = (
 )
 FILES = {
     "budget.csv": "Service,Budget 2024,Budget 2025\nSales,10,20\nHR,5,6\n",
+    "crates.csv": "Crate,Buyer,Pieces\nC-1,Lido,60\nC-2,Mill,20\nC-3,Lido,15\n",
+    "day care.md": (
+        "# Day care\n\nThe day care has 62 places. The number of days closed per year is 25.\n\n"
+        "| Group | Minimum age | Fee |\n|---|---|---|\n| Bees | 1 | 310 |\n| Owls | 3 | 260 |\n"
+    ),
     "errors.csv": "Tent,Stock\nAlpina,4\nDuna,#DIV/0!\nBorealis,6\nEverest,7\nCamper,8\n",
     "holiday rules.md": "# Holidays\n\nEvery employee has 25 vacation days per year.\n",
+    "limits.csv": "Item,Limit,Remark\nHotel,£110 a night,London: £165\nDinner,£28,\n",
     "tents.csv": "Tent;Stock;Colour\nAlpina;4;red\nDuna;5;blue\nBorealis;6;red\n",
     "treatments.csv": "Treatment,Cat,Dog\nNeutering,85,150\nVaccine,35,40\nBlood test,60,70\n",
     "trips.csv": "Trip,Vacation days\nRome,4\nOslo,7\n",
@@ -120,7 +126,50 @@ async def test_currencies_are_not_summed_together(library: Library) -> None:
     assert ("180" in one.text, one.decision) == (True, Decision.CAN_PROCEED)
 
 
+async def test_a_word_that_stands_in_another_cell_of_the_row_shows_the_whole_row(library: Library) -> None:
+    plain = await library.ask("What is the hotel limit?", "limits.csv")
+    assert ("£110" in plain.text, plain.decision) == (True, Decision.CAN_PROCEED)
+    answer = await library.ask("What is the hotel limit in London?", "limits.csv")
+    assert answer.text == f"{NOT_UNDERSTOOD}Item: Hotel | Limit: £110 a night | Remark: London: £165 [C1]."
+    assert answer.decision is Decision.UNCERTAIN
+
+
+async def test_several_rows_are_shown_and_added_with_certainty_only_if_a_sum_is_asked_for(library: Library) -> None:
+    answer = await library.ask("How many pieces for Lido?", "crates.csv")
+    assert "C-1, Lido: 60 [C1]; C-3, Lido: 15 [C1]" in answer.text
+    assert answer.decision is Decision.UNCERTAIN
+    total = await library.ask("How many pieces in total for Lido?", "crates.csv")
+    assert ("is 75 over 2 rows" in total.text, total.decision) == (True, Decision.CAN_PROCEED)
+    one = await library.ask("How many pieces for Mill?", "crates.csv")
+    assert (": 20 [C1]" in one.text, one.decision) == (True, Decision.CAN_PROCEED)
+
+
 # -- not computed
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How many places does the day care have?", "The day care has 62 places."),
+        ("How many days is the day care closed per year?", "The number of days closed per year is 25."),
+    ],
+)
+async def test_a_count_that_a_paragraph_states_is_not_the_number_of_rows(
+    library: Library, question: str, said: str
+) -> None:
+    answer = await library.ask(question, "day care.md")
+    assert not is_computed(answer), answer.text
+    assert said in answer.text
+
+
+async def test_rows_are_counted_by_the_noun_of_a_column(library: Library) -> None:
+    answer = await library.ask("How many groups are there?", "day care.md")
+    assert ("is 2 [C1]" in answer.text, answer.decision) == (True, Decision.CAN_PROCEED)
+
+
+async def test_a_name_that_the_question_says_is_no_answer(library: Library) -> None:
+    answer = await library.ask("Which item is the hotel?", "limits.csv")
+    assert "Rows where" not in answer.text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.auth.sign_in import _ATTEMPTS, _PLACES_OF_ONE, make_invitation
+from rag_service.auth.sign_in import _ATTEMPTS, _PASSWORDS_AT_A_TIME, _PASSWORDS_WAITING, make_invitation
 from rag_service.errors import ConflictError
 from rag_service.store.accounts.sessions import read_account
 from tests.integration.tenancy.conftest import ADMIN, Street
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PASSWORD = "correct horse battery"
 TOKEN = "__Host-rag_csrf"
-ADMITTED = _PLACES_OF_ONE
+ADMITTED = (_PASSWORDS_AT_A_TIME + _PASSWORDS_WAITING) // 2
 
 
 @pytest.fixture(autouse=True)

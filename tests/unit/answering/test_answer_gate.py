@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.answering.answer_gate import is_about_another
+from rag_service.answering.answer_gate import is_about_another, is_unmeasured
 from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Location, ProofMethod
 from tests.unit.answering.proof.answers import make_hit
 
@@ -32,6 +32,15 @@ def is_beside(question: str, passage: str, language: str, *, quote: str | None =
         ("en", "How much is the licence in Leeds?", "The licence costs 212 pounds in York."),
         ("fr", "Combien de places de parking y a-t-il ?", "On fume sous l'abri du parking nord."),
         ("en", "How much does the permit cost?", "The permit is renewed every year."),
+        ("en", "Who closed the bridge?", "The bridge over the Ems was closed on Monday."),
+        ("es", "¿Quién cerró el puente?", "El puente se cerró el lunes."),
+        ("fr", "Qui a fermé le pont ?", "Le pont a été fermé lundi."),
+        ("pt", "Quem fechou a ponte?", "A ponte foi fechada na segunda-feira."),
+        ("en", "Why was the bridge closed?", "The bridge was closed on Monday."),
+        ("es", "¿Por qué se cerró el puente?", "El puente se cerró el lunes."),
+        ("en", "How much did the solar roof cost?", "The solar roof has 640 kWp."),
+        ("en", "What is not covered?", "Theft is covered by the policy."),
+        ("en", "What is the minimum deposit?", "The maximum deposit is 900 euros."),
     ],
 )
 def test_a_quote_about_something_else_answers_nothing(language: str, question: str, passage: str) -> None:
@@ -49,6 +58,11 @@ def test_a_quote_about_something_else_answers_nothing(language: str, question: s
         ("fr", "Combien de places de parking y a-t-il ?", "Le parking a quarante places."),
         ("en", "How much does sick leave pay?", "It pays 80 % of the salary."),
         ("en", "How many rooms may six people book?", "A group of 6 may book 2 rooms."),
+        ("en", "Who closed the bridge?", "The caretaker closed the bridge."),
+        ("en", "Who closed the bridge?", "The bridge was closed by the police."),
+        ("en", "Who is the treasurer?", "The treasurer is Ann Lee."),
+        ("es", "¿Por qué se cerró el puente?", "El puente se cerró debido a la crecida."),
+        ("en", "What is not covered?", "Theft is not covered."),
     ],
 )
 def test_a_quote_that_has_what_the_question_names_may_answer(language: str, question: str, passage: str) -> None:
@@ -116,3 +130,9 @@ def test_rows_and_headers_of_mails_alone_prove_no_answer(location: Location) -> 
     assert is_about_another("Who supplies the lamp?", [cite(hit.chunk.text, location)], [hit.chunk], "en")
     computed = cite(hit.chunk.text, location, ProofMethod.COMPUTED)
     assert not is_about_another("Who supplies the lamp?", [computed], [hit.chunk], "en")
+
+
+def test_scripts_and_languages_that_nothing_was_fitted_on_are_not_measured() -> None:
+    assert is_unmeasured("员工每年享有十五天带薪年假。", ["en", None])
+    assert is_unmeasured("Der Urlaub dauert 30 Tage.", ["de"])
+    assert not is_unmeasured("Le congé dure 30 jours.", ["fr", "en", None])

@@ -164,3 +164,23 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "blind" / "x.jsonl").write_text('\n{"id": "a"}\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"x\.jsonl:2"):
         read_half("blind", tmp_path)
+
+
+def test_the_judge_quotes_the_line_of_a_computed_value_however_it_is_written() -> None:
+    computed = {"text": "It is £2,080.50", "right": True, "evidence": [{"file": "fees.md", "computed": "2,080.50"}]}
+    prompt = "~1~ [C3]\nEl total es 2.080,50 €\n~1~\n1. It is £2,080.50 [C3]"
+    (verdict,) = judged("right", {**RIGHT, "sentences": [computed]}, prompt, **VERDICTS)["verdicts"]
+    assert verdict == {"id": 1, "quote": "El total es 2.080,50 €", "supported": True, "contradicted": False}
+
+
+def test_a_text_that_nobody_wrote_is_not_supported_and_answers_nothing() -> None:
+    reply = judged("right", RIGHT, "1. The documents do not answer this question.", **VERDICTS)
+    assert not reply["verdicts"][0]["supported"] and reply["answers"] == "other"
+
+
+@pytest.mark.parametrize("rule", ["sonst nichts: Nein.", "rien d'autre : Non.", "nothing else: No."])
+def test_the_model_refuses_with_the_sentence_that_the_prompt_gives(rule: str) -> None:
+    model = WrittenModel(answers=[answer()])
+    request = messages(f"{PASSAGES.format('Nothing.')}Question: What is the fee?")
+    request["messages"][0]["content"] = f"4. Reply with this and {rule}\n5. Be brief."
+    assert model.reply(request).text in ("Nein.", "Non.", "No.")

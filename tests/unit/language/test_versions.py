@@ -51,8 +51,13 @@ def test_names_tell_the_versions_of_a_document(one: str, other: str, same: bool)
 
 
 def test_a_name_with_a_day_is_one_of_a_series() -> None:
-    assert read_edition("minutes 2024-03-14.txt", "").is_dated
-    assert not read_edition("policy 2024 v3 (1).docx", "").is_dated
+    minutes = read_edition("minutes 2024-03-14.txt", "")
+    assert not minutes.is_of(read_edition("minutes 2024-04-11.txt", ""))
+    assert read_edition("policy 2024 v3 (1).docx", "").digits == ()
+
+
+def test_the_same_number_before_the_names_of_two_years_tells_no_series() -> None:
+    assert read_edition("51_fees_2023.md", "").is_of(read_edition("51_fees_2025.md", ""))
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,11 @@ def test_the_caption_is_what_stands_above_the_header() -> None:
     assert table.caption == "Stocks of the north, in units"
 
 
+def test_a_paragraph_above_the_header_is_no_caption_but_tells_the_unit() -> None:
+    (table,) = tables_of(("The north has 14 depots. All stocks are told (in thousands of euros).",), (), HEAD, *ROWS)
+    assert (table.caption, table.unit) == ("", "in thousands of euros")
+
+
 def test_the_name_of_an_empty_column_is_no_caption_of_the_next_table() -> None:
     names = (*HEAD, "Checked by")
     tables = tables_of(names, *ROWS, (), ("Town", "Rate", "Since"), ("Lyon", 160, 2019), ("Lille", 120, 2020))

@@ -67,5 +67,33 @@ def test_a_description_names_every_column_with_examples() -> None:
 
 def test_the_tool_offers_the_operations_and_comparisons_that_there_are() -> None:
     schema = ComputeTable.model_json_schema()
-    assert schema["properties"]["operation"]["enum"] == list(OPERATIONS)
+    assert schema["properties"]["operation"]["enum"] == [*OPERATIONS, "calculate"]
     assert schema["$defs"]["Condition"]["properties"]["comparison"]["enum"] == list(COMPARISONS)
+
+
+@pytest.mark.parametrize("column", ["Weight (kg)", "weight", "Weight [kg]", "C"])
+def test_a_column_is_found_with_or_without_its_unit(column: str) -> None:
+    plan = read_operation(ask("mean", column=column), [stored("tents.csv")])
+    assert write(plan) == "mean Weight"
+
+
+def test_two_columns_of_one_kind_are_compared() -> None:
+    plan = read_operation(ask("count", filters=[("In stock", "<", ["Minimum"])]), [stored("tools.csv")])
+    (condition,) = plan.filters
+    assert (condition.other, condition.values) == (2, ())
+    with pytest.raises(InputError, match="their kinds differ"):
+        read_operation(ask("count", filters=[("Stock", "<", ["Price"])]), [stored("tents.csv")])
+
+
+def test_empty_and_unequal_cells_are_conditions() -> None:
+    conditions = [("Stock", "empty", []), ("Stock", "not empty", []), ("Type", "!=", ["family"])]
+    plan = read_operation(ask("count", filters=conditions), [stored("tents.csv")])
+    assert write(plan) == "count where Stock empty  and other Stock empty  and other Type = family"
+
+
+def test_a_refusal_says_which_value_and_column_it_refuses_and_what_is_near() -> None:
+    tents = [stored("tents.csv")]
+    with pytest.raises(InputError, match="Value 2 for “Stock” is not a number"):
+        read_operation(ask("count", filters=[("Stock", "between", ["1", "many"])]), tents)
+    with pytest.raises(InputError, match="The nearest is “Warehouse”"):
+        read_operation(ask("count", group="Warehouses of"), tents)

@@ -72,7 +72,7 @@ def match_parts(match: Match) -> None:
                 narrower = [set(mention.columns) & set(columns) for mention in match.mentions]
                 common = next((both for both in narrower if both), None)
                 if common is None:
-                    match.mentions.append(Mention(place=place, columns=columns, is_by_meaning=by_concept))
+                    match.mentions.append(Mention(place=place, columns=columns))
                 elif len(common) < len(match.mentions[narrower.index(common)].columns):
                     at = narrower.index(common)
                     match.mentions[at] = replace(match.mentions[at], columns=tuple(sorted(common)))

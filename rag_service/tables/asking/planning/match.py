@@ -29,7 +29,8 @@ class Match(Headers):
         self.mentions: list[Mention] = []  # of columns, in the order of the question
         self.value_places: set[int] = set()  # words that name values
         self.name_places: set[int] = set()  # words of a column's whole name: "price per night"
-        self.names_table = False  # whether the question names the table's subject: "how many tents"
+        self.names_table = False  # whether the question names the table's subject: "the dearest of the tents"
+        self.row_places: set[int] = set()  # words for the rows: of the table's own title, "rows", "entries"
         self.score = 0
         self.first_or_last: Operation | None = None  # of the rows in order: "who joined first", "the last row"
         self.order: int | None = None  # the column that tells their order
@@ -107,6 +108,11 @@ class Match(Headers):
         if found or not concepts & MONEY:
             return found
         return tuple(total_columns(self.table))
+
+    def names_title(self, place: int) -> bool:
+        """Whether a word stands in the table's own title: what its rows are."""
+        title = f"{self.table.sheet or ''} {self.table.caption} {self.table.document if self.table.is_whole else ''}"
+        return any(self.words[place].is_like(column_word(word)) for word in words(title))
 
     def names_document(self, place: int, *, or_caption: bool = False, by_meaning: bool = True) -> bool:
         """Whether a word stands in the name of the file or the sheet, or there is another word for the same."""

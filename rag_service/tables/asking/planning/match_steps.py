@@ -50,10 +50,13 @@ def _match_rest(match: Match) -> None:
         if match.names_document(place, or_caption=True):
             match.names_table = True
             match.take([place])
+            if match.names_title(place):
+                match.row_places.add(place)
         elif word.text in match.data.filler | match.data.different:
             match.take([place], weight=0)
         elif word.text in match.data.rows:
             match.names_table = True
+            match.row_places.add(place)
             match.take([place], weight=0)
         elif columns := match.with_unit(word):
             if not narrowed(match.mentions, match.table, FIGURES) and place in measured:  # "how many kilos"

@@ -35,6 +35,7 @@ class Filter:
     shown: tuple[str, ...] = ()  # the texts as the table writes them
     relation: Relation | None = None
     shared: int | None = None  # the column whose value is the same
+    other: int | None = None  # the column that it is compared with, instead of values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,6 @@ class Mention:
 
     place: int
     columns: tuple[int, ...]
-    is_by_meaning: bool = False  # by another word than those of their names
 
 
 def narrowed(mentions: Iterable[Mention], table: StoredTable, kinds: Sequence[Kind]) -> list[Mention]:
@@ -112,7 +112,7 @@ class Plan:
         """What it does, without what is known of the question."""
         return (
             self.table.id, self.operation, self.column, self.group, self.best, self.order, self.limit or 1,
-            {(by.column, by.comparison, frozenset(by.values), by.relation, by.shared) for by in self.filters},
+            {(by.column, by.comparison, frozenset(by.values), by.relation, by.shared, by.other) for by in self.filters},
         )  # fmt: skip
 
 

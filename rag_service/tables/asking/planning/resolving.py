@@ -102,17 +102,19 @@ class _Resolver:
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
-        return [replace(plan, score=self._match.score, is_doubtful=self._doubts(plan)) for plan in plans]
+        is_unclear = self._match.is_doubtful or self._leaves_words(plans)
+        return [replace(plan, score=self._match.score, is_doubtful=plan.is_doubtful or is_unclear) for plan in plans]
 
-    def _doubts(self, plan: Plan) -> bool:
-        """Whether a word was not understood, or stands for a column that plays no part: it may mean something else.
+    def _leaves_words(self, plans: Sequence[Plan]) -> bool:
+        """Whether a word stands for a column that plays no part: it may mean something else.
 
         "The dearest thing that we charged": no column of persons in charge is asked for.
         """
-        used = {plan.column, plan.group, plan.order, plan.named, plan.key, *columns_of(plan.filters)}
-        idle = [one.place for one in self._match.mentions if one.is_by_meaning and used.isdisjoint(one.columns)]
-        is_unclear = not all(self._match.names_document(place, by_meaning=False) for place in idle)
-        return self._match.is_doubtful or plan.is_doubtful or is_unclear
+        parts = ({one.column, one.group, one.order, one.named, one.key, *columns_of(one.filters)} for one in plans)
+        used = set[int | None]().union(*parts)
+        used.update(one for one in self._match.labels if self._names_each_row(one))  # "the safety products": the rows
+        idle = [one.place for one in self._match.mentions if used.isdisjoint(one.columns)]
+        return not all(self._match.names_document(place, by_meaning=False) for place in idle)
 
     def _resolve_one(self, filters: tuple[Filter, ...]) -> list[Plan]:
         filters = (*filters, *self._affirmed(filters))
@@ -211,6 +213,13 @@ class _Resolver:
         group = self._group_of(texts)
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
 
+    def _added(self, base: Plan, column: int) -> list[Plan]:
+        """The rows that a value names, and their total; the total alone where a sum or a period is asked for."""
+        total = replace(base, operation=Operation.SUM, column=column)
+        if "sum" in self._match.question.operations or not any(one.shown for one in base.filters):
+            return [total]
+        return [replace(one, is_part=True) for one in (replace(total, operation=Operation.LOOKUP), total)]
+
     def _names_each_row(self, column: int) -> bool:
         """Whether a column is another name of the rows: "the safety products", whose codes stand first."""
         return column == key_column(self._table) or self._match.is_unique(column)
@@ -252,9 +261,8 @@ class _Resolver:
             return [replace(base, operation=Operation.DISTINCT, column=column) for column in figures[0].columns]
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
-            if base.filters and not additive and len(figures[0].columns) == 1:  # "how many hectares"
-                parts = replace(base, column=figures[0].columns[0], is_part=True)
-                return [parts, replace(parts, operation=Operation.SUM)]
+            if base.filters and len(figures[0].columns) == 1:  # "how many hectares"
+                return self._added(base, figures[0].columns[0])
             is_told = base.filters or "sum" in self._match.question.operations
             return [
                 replace(
@@ -288,8 +296,8 @@ class _Resolver:
                 return [count]
             distinct = replace(base, operation=Operation.DISTINCT, column=column)
             return [distinct] if is_different else [count, distinct]
-        if not (base.filters or self._match.names_table):
-            return []
+        if not base.filters and counted not in self._match.row_places:
+            return []  # "how many places": perhaps a text tells it, and not the rows
         quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
         if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
@@ -323,8 +331,7 @@ class _Resolver:
         asked = [mention for mention in free if not set(mention.columns) & filtered]
         exact = [one for one in base.filters if one.shown and one.comparison not in PERIODS]
         if figures and figures[0].place < 0:
-            parts = replace(base, column=figures[0].columns[0], is_part=True)
-            return [parts, replace(parts, operation=Operation.SUM)] if not asked and exact else []
+            return self._added(base, figures[0].columns[0]) if not asked and exact else []
         if len(asked) > 1:
             asked = [mention for mention in asked if key_column(self._table) not in mention.columns]
         if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
@@ -343,11 +350,9 @@ class _Resolver:
         columns = asked[0].columns
         spent = any("expense" in word.concepts for word in self._match.words)
         asks_amount = (spent or "amount" in self._match.question.operations) and bool(figures)
-        if asks_amount and self._match.has_concept(columns[0], ADDITIVE):
-            return [replace(base, operation=Operation.SUM, column=column) for column in columns]
-        if asks_amount and len(columns) == 1 and (spent or self._match.has_concept(columns[0], SPENT)):
-            parts = replace(base, column=columns[0], is_part=True)  # the total, if there are several
-            return [parts, replace(parts, operation=Operation.SUM)]
+        adds_up = self._match.has_concept(columns[0], ADDITIVE | SPENT)
+        if asks_amount and len(columns) == 1 and (spent or adds_up):
+            return self._added(base, columns[0])
         return [replace(base, column=column) for column in columns]
 
     def _asks_who(self) -> bool:

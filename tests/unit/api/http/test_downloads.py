@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag_service.api.http import streaming
+from rag_service.api.http import bodies
 from rag_service.api.http.events import SseEncoder, WireEvent
 from rag_service.api.http.schemas import DeltaData
 from rag_service.api.http.streaming import DownloadResponse, EventStreamResponse
@@ -32,7 +32,7 @@ def event_stream(pieces: AsyncGenerator[bytes]) -> Any:
 async def test_a_client_that_takes_nothing_holds_nothing_up(
     monkeypatch: pytest.MonkeyPatch, respond: Callable[[AsyncGenerator[bytes]], Any]
 ) -> None:
-    monkeypatch.setattr(streaming, "SILENCE_SECONDS", 0.01)
+    monkeypatch.setattr(bodies, "SILENCE_SECONDS", 0.01)
     sent: list[dict[str, Any]] = []
     closed = asyncio.Event()
 
@@ -59,7 +59,7 @@ async def test_a_client_that_takes_nothing_holds_nothing_up(
 
 
 async def test_a_slow_client_that_takes_something_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "SILENCE_SECONDS", 0.9)
+    monkeypatch.setattr(bodies, "SILENCE_SECONDS", 0.9)
     file, taken = bytes(1_000_000), bytearray()
 
     async def pieces() -> AsyncGenerator[bytes]:

@@ -370,3 +370,24 @@ async def test_words_choose_the_sentence_if_the_model_in_the_process_fails(tmp_p
     first, *_ = await select_sentences(evidence("When has the engine failed?", hit), model, reader=model)
     assert first.text.startswith("The engine failed in May.")
     await model.aclose()
+
+
+async def test_a_second_copy_of_a_document_does_not_compete_with_the_first() -> None:
+    asked = evidence("How much does the second card cost?", make_hit(CARDS))
+    twice = evidence("How much does the second card cost?", make_hit(CARDS), make_hit(CARDS, 2))
+    once = await select_sentences(asked, None)
+    assert [one.text for one in await select_sentences(twice, None)] == [one.text for one in once]
+    assert twice.signals["lead"] == pytest.approx(asked.signals["lead"], abs=0.02)
+
+
+def test_names_and_questions_are_not_quoted() -> None:
+    text = (
+        "**How long is it open?**\nIt is open for nine hours.\n\nKind regards\nIngrid Falk\nHead of Maintenance, Pools"
+    )
+    assert [one.text for one in read_sentences(text, "en")] == ["It is open for nine hours."]
+
+
+async def test_chinese_sentences_are_quoted() -> None:
+    text = "# 员工手册\n员工每年享有十五天带薪年假。试用期为三个月。公司的联系电话是010-8888-1234。"
+    assert [one.text for one in read_sentences(text, "en")][1] == "试用期为三个月。"
+    assert "三个月" in await best("试用期多长？", text)

@@ -100,3 +100,22 @@ def test_an_answer_without_marks_is_not_delayed() -> None:
 def test_held_text_is_the_answer_at_the_end_unless_it_was_cut_off_in_thought() -> None:
     assert read(["Hm, ", "the user"], hold=True, drop_held=True) == ("", 0)
     assert read(["It is ", "May."], hold=True) == ("It is May.", 0)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "\ufeff<think>Hm.</think>It is May [C1].",
+        "\u200b<think>Hm.</think>It is May [C1].",
+        " \u2060\n<think>Hm.</think>It is May [C1].",
+        "<think >Hm.</think >It is May [C1].",
+        "<THINK\t>Hm.</think  >It is May [C1].",
+        "<think>Hm. <think>Deeper.</think> And so.</think>It is May [C1].",
+        '<think>It ends with "</think>" or `</think>`, then.</think>It is May [C1].',
+        "<think>They write <think> once, unclosed.</think>It is May [C1].",
+    ],
+)
+def test_thoughts_in_odd_spellings_are_left_out(message: str) -> None:
+    for size in (1, 2, 5, 1000):
+        pieces = [message[at : at + size] for at in range(0, len(message), size)]
+        assert read(pieces)[0].strip() == "It is May [C1].", size

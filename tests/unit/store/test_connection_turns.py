@@ -1,4 +1,4 @@
-"""Search slots: late is not wrong, and a database that is gone keeps nobody for long."""
+"""Turns at connections: late is not wrong, and a database that is gone keeps nobody for long."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import time
 import pytest
 
 from rag_service.errors import SearchTimeoutError, StoreError
-from rag_service.store.database import SearchSlots
+from rag_service.store.database import ConnectionTurns
 
 
 async def test_so_many_at_a_time_and_all_get_there() -> None:
-    slots = SearchSlots(limit=3, patience=0.5)  # waiting for longer is no error while the database answers
+    turns = ConnectionTurns(limit=3, patience=0.5)  # waiting for longer is no error while the database answers
     inside = most = done = 0
 
     async def search() -> None:
         nonlocal inside, most, done
-        async with slots.take():
+        async with turns.take():
+            turns.answered = time.monotonic()  # as a transaction that begins
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0.06)
@@ -29,12 +30,12 @@ async def test_so_many_at_a_time_and_all_get_there() -> None:
 
 
 async def test_when_the_database_is_gone_nobody_waits_for_the_failures_of_all_others() -> None:
-    slots = SearchSlots(limit=2, patience=0.1)
+    turns = ConnectionTurns(limit=2, patience=0.1)
 
     async def fail() -> float:
         began = time.monotonic()
         with pytest.raises(StoreError):
-            async with slots.take():
+            async with turns.take():
                 await asyncio.sleep(0.1)  # as the pool does
                 raise StoreError("gone")
         return time.monotonic() - began
@@ -44,12 +45,13 @@ async def test_when_the_database_is_gone_nobody_waits_for_the_failures_of_all_ot
 
 
 async def test_searches_that_the_database_stops_make_nobody_else_fail() -> None:
-    slots = SearchSlots(limit=1, patience=0.8)
+    turns = ConnectionTurns(limit=1, patience=0.8)
     ended: list[str] = []
 
     async def search(number: int) -> None:
         try:
-            async with slots.take():
+            async with turns.take():
+                turns.answered = time.monotonic()
                 await asyncio.sleep(0.3)
                 raise SearchTimeoutError("stopped")
         except (SearchTimeoutError, StoreError) as error:
@@ -60,29 +62,29 @@ async def test_searches_that_the_database_stops_make_nobody_else_fail() -> None:
 
 
 async def test_when_the_database_stands_still_nobody_waits_for_ever() -> None:
-    slots = SearchSlots(limit=1, patience=0.1)
-    async with slots.take():
+    turns = ConnectionTurns(limit=1, patience=0.1)
+    async with turns.take():
         with pytest.raises(StoreError):
-            async with asyncio.timeout(20), slots.take():
+            async with asyncio.timeout(20), turns.take():
                 pass
 
 
 async def test_it_is_tried_again_and_works_again() -> None:
-    slots = SearchSlots(limit=1, patience=10)
+    turns = ConnectionTurns(limit=1, patience=10)
     with pytest.raises(StoreError):
-        async with slots.take():
+        async with turns.take():
             raise StoreError("gone")
-    async with slots.take():
+    async with turns.take():
         pass
 
 
 async def test_who_gives_up_waiting_leaves_its_place() -> None:
-    slots = SearchSlots(limit=1, patience=10)
-    async with slots.take():
-        waiting = asyncio.create_task(slots.take().__aenter__())
+    turns = ConnectionTurns(limit=1, patience=10)
+    async with turns.take():
+        waiting = asyncio.create_task(turns.take().__aenter__())
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         assert waiting.cancelled()
-    async with asyncio.timeout(20), slots.take():
+    async with asyncio.timeout(20), turns.take():
         pass

@@ -1,0 +1,36 @@
+"""Whether a text changes another one: it names the other document, and a figure or an article that stands there.
+
+Amendments say what they replace ("in article 4 of regulation 12, the words “180 days” …"), in any language, so no word
+list is needed. A question finds the old text first: it has the question's words, and the amendment does not.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from rag_service.language.designations import read_designations
+from rag_service.language.words import fold
+
+_FIGURE = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w])")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_OPENING = 400  # characters in which a document says what it changes
+
+
+def names_document(title: str, *, opening: str, own_title: str) -> bool:
+    """Return whether a document that begins with `opening` names another by its number: "regulation 12"."""
+    named = _designations(title)
+    return bool(named) and named <= _designations(f"{own_title}\n{opening[:_OPENING]}") and title != own_title
+
+
+def changes(text: str, old: str, *, title: str) -> bool:
+    """Return whether a text names a figure or an article of an old one, whose document has this title."""
+    of_title = {number for _, number in _designations(title)}
+    figures = {figure for figure in _FIGURE.findall(old) if not _YEAR.fullmatch(figure)} - of_title
+    articles = _designations(old) - _designations(title)
+    return not figures.isdisjoint(_FIGURE.findall(text)) or not articles.isdisjoint(_designations(text))
+
+
+@lru_cache(maxsize=1_000)
+def _designations(text: str) -> frozenset[tuple[str, str]]:
+    return frozenset((fold(word), one) for word, one in read_designations(text) if one.isdigit())
