@@ -84,16 +84,22 @@ def parse_pdf(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         builder = TextBuilder(name)
         if document.get_formtype() != pdfium.FORMTYPE_NONE:
             document.init_forms()  # a form of both kinds (XFA) keeps its values as one of the old kind, too
-        pages, remarks = _read_pages(document, name, builder, finder=PictureFinder(data))
-        if document.formenv and not any(part == "form" for found in remarks for part, _ in found):
+        pages, found = _read_pages(document, name, builder, finder=PictureFinder(data))
+        remarks = [[(part, text) for part, text in on_page if text] for on_page in found]
+        fields = [text for on_page in found for part, text in on_page if part == "form"]
+        if document.formenv and not any(fields):
             is_old = document.get_formtype() == pdfium.FORMTYPE_ACRO_FORM
-            builder.warn(_EMPTY_FORM if is_old else _DYNAMIC_FORM)
+            if fields or not is_old:  # many programs declare a form without fields
+                builder.warn(_EMPTY_FORM if is_old else _DYNAMIC_FORM)
         write_pages(builder, pages, remarks)
         _read_attachments(document, builder, parts)
         if not len(builder):
+            why = {
+                _UNREADABLE: "contains no text that can be read: its fonts do not say which letters they show",
+                HIDDEN: "contains no text but hidden one",
+            }.get(builder.first_warning, "contains no text, only images; it was probably scanned")
             raise ScannedError(
-                f'"{name}" contains no text, only images; it was probably scanned. '
-                f"Run text recognition (OCR) on it and upload the result. {HOW_TO_INSTALL}"
+                f'"{name}" {why}. Run text recognition (OCR) on it and upload the result. {HOW_TO_INSTALL}'
             )
         empty = [number for number, lines in enumerate(pages, start=1) if not lines]
         if empty:
