@@ -21,6 +21,7 @@ from rag_service.domain import EncodedTable, Location, ParsedDocument
 from rag_service.errors import TooLargeError
 from rag_service.readers.common.archive import check_members, open_archive
 from rag_service.readers.common.builder import (
+    HIDDEN,
     MAX_SPANS,
     STRUCK_OUT,
     TextBuilder,
@@ -42,7 +43,7 @@ from rag_service.readers.common.xml import (
     read_xml,
     relations_of,
 )
-from rag_service.readers.office.cell_values import render
+from rag_service.readers.office.cell_values import hides, render
 from rag_service.readers.office.drawings import CHART, embedded, paragraphs
 from rag_service.readers.office.package import read_properties, without_decoration
 from rag_service.readers.office.pictures import Pictures
@@ -117,6 +118,7 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     check_members(archive, name)
     workbook = _load(data, archive, name)
     has_struck = _settle_shared_strings(archive, workbook, name)
+    has_hidden = False
     cells_left, formulas, hidden = _MAX_CELLS, 0, list[str]()
     edges: set[tuple[str, str]] = set()  # page headers and footers; most sheets repeat them
     sheets: list[_Sheet] = []
@@ -125,7 +127,7 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     for sheet in workbook.worksheets:
         title = one_line(str(sheet.title))
         rows, told = _read_rows(sheet, name, cells_left)
-        has_struck = has_struck or told.has_struck
+        has_struck, has_hidden = has_struck or told.has_struck, has_hidden or told.has_hidden
         cells_left -= sum(len(row.cells) for row in rows)
         formulas += told.formulas
         if rows and sheet.sheet_state != "visible":
@@ -154,6 +156,7 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         document = long
     warnings = [
         *([STRUCK_OUT] if has_struck else []),
+        *([HIDDEN] if has_hidden else []),
         *([hidden_but_read(hidden)] if hidden else []),
         *([_not_calculated(formulas)] if formulas else []),
         *([parts_lost(lost)] if lost else []),
@@ -165,7 +168,7 @@ def _load(data: bytes, archive: zipfile.ZipFile, name: str) -> Any:
     """The workbook; without its properties and what of its styles is not needed if openpyxl cannot read them."""
     try:
         return load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
-    except Exception:  # openpyxl lets errors of all kinds through
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # as for an attribute that it does not know
         bare = io.BytesIO(without_decoration(archive, name))
         return load_workbook(bare, read_only=True, data_only=True, keep_links=False)
 
@@ -350,6 +353,7 @@ class _Told(NamedTuple):
     """What the user is told about a sheet."""
 
     has_struck: bool  # cells that were left out
+    has_hidden: bool  # cells that were left out
     hidden_rows: int  # with values
     hidden_columns: int
     formulas: int  # without a stored value
@@ -366,6 +370,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Tol
     formats: dict[int, _Format] = {}
     texts: dict[str, str] = {}
     count = formulas = 0
+    has_hidden = False
     with sheet._get_source() as source:
         parser = _SheetParser(
             source,
@@ -379,6 +384,9 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Tol
             for raw in cells:
                 cell = _cell(sheet, raw, formats, texts)
                 if cell is None:
+                    has_hidden = has_hidden or (
+                        raw["value"] is not None and formats[raw["style_id"]].hides(raw["value"])
+                    )
                     continue
                 grid.setdefault(raw["row"], {})[cell.column] = cell
                 count += 1
@@ -392,6 +400,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Tol
     rows = [Row(number, [columns[column] for column in sorted(columns)]) for number, columns in sorted(grid.items())]
     used = {column for columns in grid.values() for column in columns} if parser.hidden_columns else set()
     return rows, _Told(
+        has_hidden=has_hidden,
         has_struck=parser.has_struck or any(format.is_struck for format in formats.values()),
         hidden_rows=len(parser.hidden_rows & grid.keys()),
         hidden_columns=sum(any(first <= one <= last for first, last in parser.hidden_columns) for one in used),
@@ -422,6 +431,11 @@ class _Format:
     is_strong: bool
     is_struck: bool
     script: str | None  # superscript, subscript
+    is_white: bool  # on no ground
+
+    def hides(self, value: object) -> bool:
+        """Whether nobody sees a value: its format shows nothing, or it is white as the sheet."""
+        return self.is_white or hides(value, self.number)
 
 
 def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format], texts: dict[str, str]) -> Cell | None:
@@ -436,9 +450,10 @@ def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format], texts:
             is_strong=bool(cell.font.bold) or getattr(cell.fill, "patternType", None) == "solid",
             is_struck=bool(cell.font.strike),
             script=cell.font.vertAlign,
+            is_white=_is_white(cell.font.color) and getattr(cell.fill, "patternType", None) is None,
         )
     format = formats[style]
-    if format.is_struck:
+    if format.is_struck or format.hides(value):
         text = ""
     elif not isinstance(value, str):
         text = render(value, format.number)
@@ -450,6 +465,15 @@ def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format], texts:
     if is_text and format.script:
         text = one_line(_place(text, format.script))
     return Cell(raw["column"], text, is_text, is_strong=format.is_strong) if text else None
+
+
+def _is_white(colour: Any) -> bool:
+    """Whether a colour of openpyxl is white; in a theme, the first is that of the sheet."""
+    if colour is None or getattr(colour, "tint", 0):
+        return False
+    return (colour.type == "rgb" and str(colour.rgb)[-6:].upper() == "FFFFFF") or (
+        colour.type == "theme" and colour.theme == 0
+    )
 
 
 def _spread_merged(grid: dict[int, dict[int, Cell]], merges: Sequence[CellRange]) -> None:
