@@ -314,10 +314,12 @@ class Turn:
 
 class CitationStatus(StrEnum):
     VERIFIED = "verified"  # shown by the method: the passage that the mark names says what the sentence says
-    UNCHECKED = "unchecked"  # the passage has nearby words and nothing in them differs, but nobody judged the wording
-    CONTRADICTED = "contradicted"  # the passage says something else: `reason` names the difference
+    UNCHECKED = (
+        "unchecked"  # nobody judged the wording, or the judge does not find it supported, or a figure is doubtful
+    )
+    CONTRADICTED = "contradicted"  # a judge quotes words of a passage that stand against it
     MISATTRIBUTED = "misattributed"  # the evidence stands in another retrieved passage
-    NOT_FOUND = "not_found"  # no retrieved passage has evidence for the sentence
+    NOT_FOUND = "not_found"  # no retrieved passage has the words that are cited, or any of the sentence
 
 
 class ProofMethod(StrEnum):
@@ -326,6 +328,16 @@ class ProofMethod(StrEnum):
     QUOTE = "quote"  # its words stand letter by letter in the passage
     JUDGE = "judge"  # a judge says that the passage entails it
     COMPUTED = "computed"  # its figure was recomputed from figures of the passage
+
+
+@dataclass(frozen=True, kw_only=True)
+class CitedWords:
+    """Words of a document that show what a sentence says: exactly characters [start, end) of its stored text."""
+
+    quote: str
+    start: int
+    end: int
+    location: Location | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,7 +352,7 @@ class Citation:
     mark: int  # the number in [Cn] as the model wrote it
     status: CitationStatus
     method: ProofMethod | None = None  # of `verified`, else None
-    reason: str | None = None  # why not verified: "number: 12 month / 6 month", what is said / what stands there
+    reason: str | None = None  # why not verified, in a sentence
     formula: str | None = None  # how a figure was recomputed: "24 + 60 = 84"
     judge: str | None = None  # who judged, where the method is `judge`
     sentence_start: int  # the marked sentence in the answer text, in characters
@@ -353,6 +365,7 @@ class Citation:
     start: int | None = None
     end: int | None = None
     location: Location | None = None
+    evidence: tuple[CitedWords, ...] = ()  # further words of the same passage that the sentence rests on
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from rag_service.answering.prompt.judging import judge_prompt_revision
+from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.fitting.examination import ShippedAnswer, load_examination, mark, revision_of
@@ -30,7 +31,9 @@ def passed(judge: WatchedJudge) -> Examination:
 def llm_judge(model: str) -> WatchedJudge:
     """The judge that a chat model of this name is, as far as its examination is concerned."""
     chat: Any = type("Chat", (), {"model_name": model})()
-    return WatchedJudge(LLMJudge(chat, lambda answer: [], revision=judge_prompt_revision(load_prompts())), seconds=1)
+    prompts = load_prompts()
+    write_prompt = partial(write_judge_prompt, prompts)
+    return WatchedJudge(LLMJudge(chat, write_prompt, revision=judge_prompt_revision(prompts)), seconds=1)
 
 
 async def pass_examination(server: EmbeddedServer, judge: WatchedJudge) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -22,11 +22,11 @@ from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.guards.output_guard import OutputGuard
 from rag_service.answering.proof.analysis import classify
 from rag_service.answering.proof.claims import NamedEvidence, find_marks, strip_marks
-from rag_service.answering.proof.table_values import TableValue
 from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedClaim, Verification, flag_sentences
-from rag_service.domain import Citation, Hit
+from rag_service.domain import Citation, CitationStatus, Hit
 from rag_service.language.sentences import Sentence, SentenceStream, read_sentences
 from rag_service.language.words import words
+from rag_service.tables.sentences import CitedCells
 
 log = structlog.get_logger(__name__)
 
@@ -44,13 +44,27 @@ class CheckedAnswer:
     unmarked: tuple[SentenceOffsets, ...]  # claims without a citation
     flagged: tuple[SentenceOffsets, ...]  # all unproved sentences, in order
     claims: tuple[CitedClaim, ...]
-    unprovable: tuple[SentenceOffsets, ...]  # flagged sentences that no citation can prove
+    foreign: tuple[
+        SentenceOffsets, ...
+    ] = ()  # headings and short ones with words that neither passages nor question have
+    changed: tuple[SentenceOffsets, ...] = ()  # from which the guard removed something: no citation can prove them
     withheld: int  # sentences replaced by the notice
 
     def with_citations(self, citations: Sequence[Citation]) -> CheckedAnswer:
         """The answer with citations that a judge has seen, as many and in the same order."""
-        flagged = sorted({*flag_sentences(self.claims, citations), *self.unprovable})
-        return replace(self, citations=tuple(citations), flagged=tuple(flagged))
+        flagged = {*flag_sentences(self.claims, citations), *self.unmarked, *self.foreign, *self.changed}
+        return replace(self, citations=tuple(citations), flagged=tuple(sorted(flagged)))
+
+    @property
+    def has_proof(self) -> bool:
+        """Whether one of its citations is verified."""
+        return any(citation.status is CitationStatus.VERIFIED for citation in self.citations)
+
+    @property
+    def proved(self) -> float:
+        """Share of the sentences that state something which is verified, 0..1."""
+        stated = {claim.sentence for claim in self.claims}.union(self.unmarked, self.foreign, self.changed)
+        return 1 - len(stated.intersection(self.flagged)) / max(1, len(stated)) if stated else 0.0
 
     @property
     def refuted(self) -> float:
@@ -73,7 +87,7 @@ class AnswerChecker:
         language: str | None = None,
         secrets: Sequence[str] = (),
         withhold: bool = False,
-        values: Sequence[TableValue] = (),
+        computed: Mapping[str, CitedCells] | None = None,
     ) -> None:
         """
         Args:
@@ -85,7 +99,7 @@ class AnswerChecker:
             language: ISO 639-1 of the answer.
             secrets: parts of the prompt that must not be repeated.
             withhold: replace every flagged sentence by the notice.
-            values: that operations over tables gave for this answer.
+            computed: as for `CitationStream`.
         """
         self._shown = tuple(shown)
         self._question = question
@@ -101,7 +115,8 @@ class AnswerChecker:
             language=language,
             clean=without_injections,
             skip=self._is_harmless,
-            values=tuple(values),
+            question=question,
+            computed=computed,
         )
         self._begin()
 
@@ -133,16 +148,18 @@ class AnswerChecker:
         changes = [] if self._withholding else self._guard.changes
         for citation in verification.citations[self._emitted :]:
             events.append(CitationChecked(citation=citation))
-        flagged, own = self._flagged(whole, verification, changes)
-        return events, CheckedAnswer(
+        foreign, changed = self._find_unprovable(whole, verification, changes)
+        checked = CheckedAnswer(
             text=whole,
             citations=verification.citations,
             unmarked=verification.unmarked,
-            flagged=flagged,
+            flagged=(),
             claims=verification.claims,
-            unprovable=own,
+            foreign=foreign,
+            changed=changed,
             withheld=self._withheld + len(self._guard.leaks),
         )
+        return events, checked.with_citations(checked.citations)
 
     def _show(self, text: str) -> list[AnswerDelta | CitationChecked]:
         if not text:
@@ -157,27 +174,30 @@ class AnswerChecker:
     def _clear(self, start: int, text: str) -> str:
         """Replace the flagged sentences of a part of the answer, which begins at `start`, by the notice."""
         verification = self._check().finish(text)
-        flagged, _ = self._flagged(text, verification, [change - start for change in self._guard.changes])
+        changes = [change - start for change in self._guard.changes]
+        foreign, changed = self._find_unprovable(text, verification, changes)
+        flagged = sorted({*verification.flagged, *verification.unmarked, *foreign, *changed})
         for first, last in reversed(flagged):
             text = text[:first] + self._notice + text[last:]
         self._withheld += len(flagged)
         return text
 
-    def _flagged(
+    def _find_unprovable(
         self, text: str, verification: Verification, changes: Sequence[int]
     ) -> tuple[tuple[SentenceOffsets, ...], tuple[SentenceOffsets, ...]]:
-        """All unproved sentences, and those of them that no citation can prove."""
-        found = {*verification.unmarked}
+        """The sentences that make no claim and use unknown words, and those that the guard has changed."""
+        foreign, altered = [], []
         cited = {claim.sentence for claim in verification.claims}
         ordered = sorted(changes)
         for sentence in read_sentences(text, language=self._language):
             place = sentence.start, sentence.end
-            changed = bisect_left(ordered, sentence.start) < bisect_left(ordered, sentence.end)
-            unknown = changed or (place not in cited and self._is_foreign(sentence))
-            if unknown and not self._is_harmless(sentence.text):
-                found.add(place)
-        own = tuple(sorted(found))
-        return tuple(sorted({*flag_sentences(verification.claims, verification.citations), *own})), own
+            if self._is_harmless(sentence.text):
+                continue
+            if bisect_left(ordered, sentence.start) < bisect_left(ordered, sentence.end):
+                altered.append(place)
+            elif place not in cited and place not in verification.unmarked and self._is_foreign(sentence):
+                foreign.append(place)
+        return tuple(foreign), tuple(altered)
 
     def _is_foreign(self, sentence: Sentence) -> bool:
         """Whether a sentence that makes no claim (too short, a heading, code) uses unknown words."""

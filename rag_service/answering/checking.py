@@ -1,7 +1,7 @@
 """Checks a text that was written elsewhere against passages, as our own answers are checked.
 
 A sentence with marks is compared with the passages that they name. One without is compared with those that share most
-words with it, and gets the best that one of them gives.
+words with it, and gets the best that one of them gives. A judge sees all sentences beside all passages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag_service.answering.judged import judge_answer
 from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.proof.claims import strip_marks
-from rag_service.answering.proof.verify import CitationStream, CitedClaim, SentenceOffsets, Verification, flag_sentences
+from rag_service.answering.proof.verify import CitationStream, CitedClaim, SentenceOffsets, Verification
 from rag_service.domain import (
     AnswersQuestion,
     Chunk,
@@ -36,7 +36,6 @@ from rag_service.domain import (
 )
 from rag_service.errors import NotFoundError
 from rag_service.language.detection import detect_language
-from rag_service.language.sentences import split_sentences
 from rag_service.language.words import words
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.recent import keep_for
@@ -116,22 +115,21 @@ class TextChecker:
         with nullcontext() if slots is None else slots.admit(identity.user_id):
             hits = await self._find(passages, identity)
             language = language or detect_language(text) or "en"
-            is_short = len(split_sentences(text, language=language)) <= AT_ONCE
             sentences = _check_sentences(text, hits, language)
             found: list[_Found] = []
             answers: AnswersQuestion | None = None
-            while batch := await asyncio.to_thread(list, islice(sentences, AT_ONCE)):
+            batch = await asyncio.to_thread(list, islice(sentences, AT_ONCE))
+            while batch:
+                following = await asyncio.to_thread(list, islice(sentences, AT_ONCE))
                 part = _gather(text, batch)
                 if judge is not None:
-                    asked = question if is_short else ""
+                    asked = "" if following else question  # of the whole text, once all of it is shown
                     part, answers = await judge_answer(judge, part, hits, question=asked, language=language)
                     batch = list(_sentences_of(part))
                 found += batch
                 yield CheckedSentences(checked=part, passages=tuple(hits))
-            checked = _gather(text, found)
-            if judge is not None and not is_short and not checked.flagged:
-                _, answers = await judge_answer(judge, checked, hits, question=question, language=language)
-            yield self._conclude(checked, hits, language, answers)
+                batch = following
+            yield self._conclude(_gather(text, found), hits, language, answers)
 
     def _conclude(
         self, checked: CheckedAnswer, hits: Sequence[Hit], language: str, answers: AnswersQuestion | None
@@ -215,11 +213,10 @@ def _gather(text: str, found: Sequence[_Found]) -> CheckedAnswer:
         text=text,
         citations=tuple(citations),
         unmarked=unmarked,
-        flagged=tuple(sorted({*flag_sentences(claims, citations), *unmarked})),
+        flagged=(),
         claims=tuple(claims),
-        unprovable=unmarked,
         withheld=0,
-    )
+    ).with_citations(citations)
 
 
 def _sentences_of(part: CheckedAnswer) -> Iterator[_Found]:

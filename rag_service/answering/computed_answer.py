@@ -52,7 +52,6 @@ def check_computed(
         unmarked=(),
         flagged=(),
         claims=(),
-        unprovable=(),
         withheld=0,
     )
 

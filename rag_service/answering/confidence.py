@@ -22,6 +22,8 @@ from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
+_WRITTEN_FIT = Path(__file__).with_name("written_confidence.json")
+_UNPROVED = 0.5  # at most, where no sentence is verified
 SIGNALS = ("relevance", "lead", "unmatched")
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
@@ -54,7 +56,7 @@ def read_fit(file: Path | None = None) -> ConfidenceFit:
     """The fit in a file; None: the packaged one. Raises ConfigurationError if the file holds none."""
     try:
         fit = ConfidenceFit(**json.loads((file or PACKAGED_FIT).read_text(encoding="utf-8")))
-        fit.probability(dict.fromkeys(SIGNALS, 0.0))
+        fit.probability(dict.fromkeys(fit.weights if file == _WRITTEN_FIT else SIGNALS, 0.0))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"RAG_CONFIDENCE_FIT: {file} is no file that `rag-service eval calibrate --answers` of this version wrote. "
@@ -86,20 +88,43 @@ def _log_odds(probability: float) -> float:
 
 
 def estimate_confidence(
-    fit: ConfidenceFit, signals: Mapping[str, float], sources: Sequence[Hit], *, refuted: float
+    fit: ConfidenceFit, signals: Mapping[str, float], sources: Sequence[Hit], *, refuted: float, has_proof: bool
 ) -> Confidence:
     """Probability that an answer is right; 0 without sources.
 
     The fit knows answers that quote. A sentence that its source contradicts, or that no passage shows, is wrong however
-    good the passages are: the probability is lowered by the share of such citations, `refuted`. `signals` are those of
-    `read_signals`.
+    good the passages are: the probability is lowered by the share of such citations, `refuted`, and without a verified
+    sentence it is never above one half. `signals` are those of `read_signals`.
     """
     if not sources:
         return NO_CONFIDENCE
     probability = fit.probability(signals) * (1 - refuted)
+    if not has_proof:
+        probability = min(probability, _UNPROVED)
     mean_relevance, mean_rerank = _means(sources)
     return Confidence(
         value=round(probability, 2), mean_relevance=mean_relevance, mean_rerank=mean_rerank, critical_boost=False
+    )
+
+
+def rate_written(sources: Sequence[Hit], *, proved: float, answers: bool, judge_accuracy: float) -> Confidence:
+    """Return the probability that an answer which a judge has seen is right; 0 without sources.
+
+    Args:
+        proved: share of its sentences that are verified, 0..1.
+        answers: whether the judge says that it answers the question.
+        judge_accuracy: share of right verdicts in the judge's examination, 0..1.
+    """
+    if not sources:
+        return NO_CONFIDENCE
+    signals = {"proved": proved, "answers": float(answers), "judge": _log_odds(judge_accuracy)}
+    value = read_fit(_WRITTEN_FIT).probability(signals)
+    mean_relevance, mean_rerank = _means(sources)
+    return Confidence(
+        value=round(value if proved else min(value, _UNPROVED), 2),
+        mean_relevance=mean_relevance,
+        mean_rerank=mean_rerank,
+        critical_boost=False,
     )
 
 

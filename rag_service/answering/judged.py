@@ -1,66 +1,229 @@
-"""Asks a judge about the sentences that code found evidence for but cannot decide, and about the whole answer.
+"""Asks a judge about a written answer: all its sentences in order, beside all passages that its writer was shown.
 
-A verdict counts only where code agrees: the words that the judge gives stand in the passage, and no veto and no figure
-in doubt speaks against the sentence. So a judge that says yes to everything cannot verify a wrong figure.
+A verdict counts only with words that stand in one of these passages and are about something. A judge that was right in
+99 of 100 is believed; with a lesser one a figure that stands in nothing that is cited leaves its sentence unchecked.
+Marks that point to nothing stay what they are, whatever the judge says of their sentence.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.passage import Passage, passage_of
+from rag_service.answering.proof.verify import CitedClaim, place_words
 from rag_service.domain import AnswersQuestion, Citation, CitationStatus, Hit, ProofMethod
-from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Verdict
+from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Verdict, WriterPrompt
 from rag_service.models.judge.judges import WatchedJudge
 
-NOT_SUPPORTED = "judge: not supported"
-
-
-def is_undecided(citation: Citation) -> bool:
-    """Whether a judge may verify the citation."""
-    return citation.status is CitationStatus.UNCHECKED and citation.reason is None
+NOT_SUPPORTED = "The judge does not find it in the passages."
+_NO_WORDS = "The judge named no words of a passage that show it."
+_CONTEXT = 2_000  # characters of a long text that are shown before the first sentence that is asked about
+_MARKUP = re.compile(r"[*_#>|\s]+")
 
 
 async def judge_answer(
-    judge: WatchedJudge, checked: CheckedAnswer, shown: Sequence[Hit], *, question: str, language: str | None
+    judge: WatchedJudge,
+    checked: CheckedAnswer,
+    shown: Sequence[Hit],
+    *,
+    question: str,
+    prompt: WriterPrompt | None = None,
+    language: str | None,
 ) -> tuple[CheckedAnswer, AnswersQuestion | None]:
-    """The answer with the verdicts on its undecided citations, and whether it answers the question: one call at most.
+    """Return the answer with the verdicts on its sentences, and whether it answers the question.
 
-    An answer without undecided citations is asked about only if nothing else speaks against it.
+    Args:
+        shown: all passages that the writer saw, [C1] first.
+        question: standalone; empty: the sentences are judged only.
+        prompt: what the writer was sent; None: the text was written elsewhere.
     """
-    asked = [i for i, citation in enumerate(checked.citations) if is_undecided(citation)]
+    claims = _claims_to_judge(checked, sees_all=judge.sees_answers)
     if not judge.tells_answers:
         question = ""
-    if not asked and (not question or not checked.citations or checked.flagged or checked.refuted):
+    if not claims:
         return checked, None
-    passages = {hit.chunk.id: passage_of(without_injections(hit).chunk, language) for hit in shown}
-    said = {number: claim.text for claim in checked.claims for number in claim.citations}
+    passages = [passage_of(without_injections(hit).chunk, language) for hit in shown]
     judgement = await judge.judge_answer(
         JudgedAnswer(
             question=question,
-            text=strip_marks(checked.text),
-            claims=[_ask(said[i], checked.citations[i], passages, language) for i in asked],
+            claims=_describe(claims, checked, shown, passages, language),
+            passages=shown,
+            prompt=prompt,
             language=language,
         )
     )
-    citations = list(checked.citations)
-    for i, verdict in zip(asked, judgement.verdicts, strict=True):
+    verdicts = zip(claims, judgement.verdicts, strict=True)
+    decided = _Decision(checked, shown, passages, judge)
+    for claim, verdict in verdicts:
         if verdict is not None:
-            citations[i] = _decide(citations[i], verdict, passages[citations[i].chunk_id or ""], judge.name)
-    return checked.with_citations(citations), judgement.answers
+            decided.take(claim, verdict)
+    return decided.outcome(), judgement.answers
 
 
-def _ask(sentence: str, citation: Citation, passages: dict[str, Passage], language: str | None) -> JudgedClaim:
-    passage = passages[citation.chunk_id or ""]
-    return JudgedClaim(sentence=sentence, evidence=citation.quote or "", passage=passage.original, language=language)
+def _claims_to_judge(checked: CheckedAnswer, *, sees_all: bool) -> list[CitedClaim]:
+    """The sentences in order: those with marks, and those that state something without one.
+
+    A judge that sees one sentence at a time is asked only about what code has left open.
+    """
+    bare = [CitedClaim(place, checked.text[slice(*place)], ()) for place in {*checked.unmarked, *checked.foreign}]
+    claims = sorted((*checked.claims, *bare), key=lambda claim: claim.sentence)
+    if sees_all:
+        return claims
+    return [
+        claim
+        for claim in claims
+        if claim.citations and all(_is_open(checked.citations[number]) for number in claim.citations)
+    ]
 
 
-def _decide(citation: Citation, verdict: Verdict, passage: Passage, name: str) -> Citation:
-    shown = verdict.quote is None or passage.find_named(verdict.quote) is not None
-    if verdict.entailed and shown:
-        return replace(citation, status=CitationStatus.VERIFIED, method=ProofMethod.JUDGE, judge=name)
-    return replace(citation, reason=NOT_SUPPORTED)
+def _is_open(citation: Citation) -> bool:
+    return citation.status is CitationStatus.UNCHECKED
+
+
+def _describe(
+    claims: Sequence[CitedClaim],
+    checked: CheckedAnswer,
+    shown: Sequence[Hit],
+    passages: Sequence[Passage],
+    language: str | None,
+) -> list[JudgedClaim]:
+    found, end = [], 0
+    for claim in claims:
+        citations = [checked.citations[number] for number in claim.citations]
+        marks = dict.fromkeys(citation.mark for citation in citations)
+        cited = [mark - 1 for mark in marks if 1 <= mark <= len(shown)]
+        start, stop = claim.sentence
+        found.append(
+            JudgedClaim(
+                sentence=strip_marks(checked.text[start:stop]),
+                evidence=next((citation.quote for citation in citations if citation.quote), ""),
+                passage="\n\n".join(
+                    f"{shown[number].chunk.document.title}\n{passages[number].original}" for number in cited
+                ),
+                language=language,
+                marks=[(mark, claim.named.get(mark, ())) for mark in marks],
+                before=strip_marks(checked.text[max(end, start - _CONTEXT) : start]).strip() if end <= start else "",
+            )
+        )
+        end = max(end, stop)
+    return found
+
+
+class _Decision:
+    """What becomes of the citations of an answer as the verdicts come in."""
+
+    def __init__(
+        self, checked: CheckedAnswer, shown: Sequence[Hit], passages: Sequence[Passage], judge: WatchedJudge
+    ) -> None:
+        self._checked = checked
+        self._shown = shown
+        self._passages = passages
+        self._judge = judge
+        self._citations = list(checked.citations)
+        self._claims = list(checked.claims)
+        self._proved: set[tuple[int, int]] = set()  # sentences without a mark of their own
+
+    def take(self, claim: CitedClaim, verdict: Verdict) -> None:
+        """Apply a verdict to the citations of its sentence."""
+        cited = [self._citations[number].mark - 1 for number in claim.citations]
+        holder, place = self._find(verdict.quote or "", claim, cited)
+        has_words = verdict.quote is None or place is not None
+        if not verdict.entailed:
+            self._refuse(claim, (verdict.quote or "") if place is not None else "", holder)
+        elif not has_words:
+            self._reject(claim, _NO_WORDS)
+        elif claim.doubt and not self._judge.is_believed:
+            self._reject(claim, claim.doubt)
+        else:
+            self._accept(claim, holder, place)
+
+    def outcome(self) -> CheckedAnswer:
+        """Return the answer with all verdicts applied."""
+        return replace(
+            self._checked,
+            unmarked=tuple(one for one in self._checked.unmarked if one not in self._proved),
+            foreign=tuple(one for one in self._checked.foreign if one not in self._proved),
+            claims=tuple(self._claims),
+        ).with_citations(self._citations)
+
+    def _find(self, quote: str, claim: CitedClaim, cited: Sequence[int]) -> tuple[int, tuple[int, int] | None]:
+        """The passage that holds the judge's words, and where: one that the sentence cites before others."""
+        if not _is_telling(quote, claim.text, self._passages):
+            return -1, None
+        for number in dict.fromkeys((*cited, *range(len(self._passages)))):
+            if 0 <= number < len(self._passages) and (place := self._passages[number].find_named(quote)):
+                return number, place
+        return -1, None
+
+    def _accept(self, claim: CitedClaim, holder: int, place: tuple[int, int] | None) -> None:
+        if not claim.citations:
+            self._cite_bare(claim, holder, place)
+        for number in claim.citations:
+            citation = self._citations[number]
+            if citation.status is CitationStatus.NOT_FOUND and citation.reason is None and citation.mark - 1 == holder:
+                citation = self._place(citation, holder, place, claim)
+            elif citation.status is CitationStatus.NOT_FOUND and citation.reason is None:
+                self._citations[number] = replace(citation, status=CitationStatus.UNCHECKED)
+                continue
+            elif not _is_open(citation):
+                continue
+            self._citations[number] = replace(
+                citation, status=CitationStatus.VERIFIED, method=ProofMethod.JUDGE, judge=self._judge.name, reason=None
+            )
+
+    def _cite_bare(self, claim: CitedClaim, holder: int, place: tuple[int, int] | None) -> None:
+        """Cite the words that the judge found for a sentence that its writer gave no mark."""
+        self._proved.add(claim.sentence)
+        if place is None:
+            return
+        citation = Citation(
+            mark=holder + 1,
+            status=CitationStatus.VERIFIED,
+            method=ProofMethod.JUDGE,
+            judge=self._judge.name,
+            sentence_start=claim.sentence[0],
+            sentence_end=claim.sentence[1],
+            support=0.99,
+        )
+        self._citations.append(self._place(citation, holder, place, claim))
+        self._claims.append(claim._replace(citations=(len(self._citations) - 1,)))
+
+    def _refuse(self, claim: CitedClaim, against: str, holder: int) -> None:
+        """The judge does not find the sentence supported; `against`: words of a passage that say otherwise."""
+        if not against:
+            self._reject(claim, NOT_SUPPORTED)
+            return
+        title = self._shown[holder].chunk.document.title
+        for number in claim.citations:
+            citation = self._citations[number]
+            if _is_open(citation) or citation.status is CitationStatus.VERIFIED:
+                self._citations[number] = replace(
+                    citation,
+                    status=CitationStatus.CONTRADICTED,
+                    method=None,
+                    reason=f"{title} says: “{against}”",
+                )
+
+    def _reject(self, claim: CitedClaim, reason: str) -> None:
+        for number in claim.citations:
+            citation = self._citations[number]
+            if _is_open(citation) or citation.status is CitationStatus.VERIFIED:
+                self._citations[number] = replace(citation, status=CitationStatus.UNCHECKED, method=None, reason=reason)
+
+    def _place(self, citation: Citation, holder: int, place: tuple[int, int] | None, claim: CitedClaim) -> Citation:
+        if place is None:
+            return citation
+        return place_words(citation, self._shown[holder].chunk, self._passages[holder], place, claim.text)
+
+
+def _is_telling(quote: str, sentence: str, passages: Sequence[Passage]) -> bool:
+    """Whether words say something: two content words or figures, or one that the sentence has. "The" says nothing."""
+    language = passages[0].language if passages else None
+    words = analyse(_MARKUP.sub(" ", quote), language).stems
+    return len(words) > 1 or not words.isdisjoint(analyse(sentence, language).stems)

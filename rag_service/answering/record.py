@@ -257,6 +257,7 @@ def _write_citation(citation: Citation) -> dict[str, Any]:
         "quote": citation.quote,
         "start": citation.start,
         "end": citation.end,
+        "evidence": [{"quote": one.quote, "start": one.start, "end": one.end} for one in citation.evidence],
     }
 
 

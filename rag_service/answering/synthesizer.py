@@ -12,7 +12,7 @@ LlamaIndex's own synthesizers call the model several times when the context over
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -36,26 +36,25 @@ from rag_service.answering.computed_answer import (
     check_computed,
     choose_passages,
 )
-from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, read_fit, read_signals
+from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, rate_written, read_fit, read_signals
 from rag_service.answering.conversation import FindPassages, history_for, make_standalone
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.given_answers import GivenAnswers
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
 from rag_service.answering.joined import join_answers
-from rag_service.answering.judged import is_undecided, judge_answer
+from rag_service.answering.judged import judge_answer
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
 from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
 from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
 from rag_service.answering.prompt.templates import Prompts
-from rag_service.answering.proof.table_values import TableValue, proved_by_tables, read_values
 from rag_service.answering.tools.steps import Steps, offer_tokens
 from rag_service.answering.tools.toolbox import Tools
-from rag_service.answering.writing import Writing, emit_decided
+from rag_service.answering.writing import Writing, emit_text
 from rag_service.domain import (
     Answer,
     AnswersQuestion,
-    CitationStatus,
+    Confidence,
     Decision,
     GuardrailCheck,
     Hit,
@@ -83,6 +82,7 @@ CheckGuardrails = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[Guard
 NO_MODEL = "small-talk"  # `Answer.model` of a reply to a message that asks for nothing
 
 log = structlog.get_logger(__name__)
+_MAX_FLAGGED = 100  # sentences of an answer that are reported as unproved
 _NUMBER = re.compile(r"\d+k?", re.IGNORECASE)
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
 
@@ -171,16 +171,26 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             computed = self._describe_files(query, files)
         else:
             computed = await self._compute(query, sources)
-        if computed is not None and not (query.parts and computed.wording.warning):
+        is_quoted = query.model.only_quotes
+        if computed is not None and not (computed.wording.warning and (query.parts or not is_quoted)):
             return await self._answer_computed(query, sources, computed)
         if (joined := await self._answer_parts(query)) is not None:
             return joined
-        if computed is not None:  # a doubtful reading of a question whose parts have no answers of their own
+        # A doubtful reading of a table does not stand in a model's way, which can ask for the operation that it means.
+        if computed is not None and is_quoted:
             return await self._answer_computed(query, sources, computed)
-        if sources:
+        if sources := sources or self._worth_searching(query):
             return await self._answer_written(query, sources)
         text, doubt = explain_refusal(query.found, self._prompts)
         return await self._say(query, text, query.found.plan.language, doubt)
+
+    def _worth_searching(self, query: RagQuery) -> tuple[Hit, ...]:
+        """The nearest passages, although none is near enough, for a model that can search again in other words."""
+        can_search = self._tools is not None and self._settings.answers.max_steps > 0 and query.model.offers_tools()
+        if not can_search or query.threshold is not None or query.postprocessed:
+            return ()
+        files = query.found.files
+        return () if files is not None and files.missing else query.found.hits[: self._settings.answers.max_chunks]
 
     async def reply(self, query: RagQuery, text: str, *, language: str) -> CitedResponse:
         """A reply to a message that asks for nothing: no retrieval, no model."""
@@ -327,26 +337,29 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         judge = self._judge if self._judge is not None and self._judge.is_used else None
         writing = self._begin_writing(query, prompted, is_judged=judge is not None)
         last = await writing.run()
-        prompted, steps = writing.outcome(), writing.steps
-        query.degraded = "degraded" in prompted.quote_signals
-        if steps.steps:
-            sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
         if last.is_cut:
-            prompted = prompted.cut()
             await writing.add(f"\n\n{prompted.unfinished}")
         checked = await writing.finish()
         answers = None
         if judge is not None:
-            question = "" if prompted.warning else query.query_str  # warned of, it is uncertain in any case
-            checked, answers = await self._ask_judge(judge, query, checked, steps.shown, question=question)
+            checked, answers = await self._ask_judge(judge, query, checked, writing)
+        if last.is_cut and not checked.has_proof and query.model.fallback is not None:
+            # A model that loops, counts or is too weak to come to an end: the passages say more.
+            log.warning("answer_degraded", without="model", code="cut", model=query.model.model_name)
+            last = await writing.quote_instead()
+            checked, answers = await writing.finish(), None
+            if judge is not None:
+                await self._emit_citations(query, checked)
+        prompted, steps = writing.outcome(), writing.steps
+        prompted = prompted.cut() if last.is_cut else prompted
+        query.degraded = "degraded" in prompted.quote_signals
+        if steps.steps:
+            sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
         if query.model_error is not None:
             prompted = prompted.failed()
-        computed = proved_by_tables(checked.citations, self._read_values(query, steps))
-        if computed is not None:
-            prompted = replace(prompted, doubts={**prompted.doubts, Doubt.TABLE_READING: not computed})
-        answer = await self._complete(
-            query, sources, prompted, checked, last, is_computed=computed is True, answers=answers
-        )
+        if any(citation.formula for citation in checked.citations):  # the model chose what to compute
+            prompted = replace(prompted, doubts={**prompted.doubts, Doubt.TABLE_READING: True})
+        answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
         return replace(answer, steps=tuple(steps.steps))
 
     def _begin_writing(self, query: RagQuery, prompted: Prompted, *, is_judged: bool) -> Writing:
@@ -364,7 +377,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             steps,
             make_checker=partial(self._make_checker, query, prompted),
             shorten=shorten,
-            emit=partial(emit_decided, query) if is_judged else query.emit,
+            emit=partial(emit_text, query) if is_judged else query.emit,
         )
 
     def _make_checker(self, query: RagQuery, prompted: Prompted, steps: Steps) -> AnswerChecker:
@@ -373,17 +386,13 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             steps.shown,
             others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
             question=query.question,
-            harmless=[prompted.refusal, prompted.preface, prompted.model_failed, prompted.unfinished],
+            harmless=[prompted.refusal, prompted.introduction, prompted.model_failed, prompted.unfinished],
             notice=self._prompts.message("withheld", language),
             language=language,
             secrets=[prompted.secret],
             withhold=self._settings.answers.withhold_unverified,
-            values=self._read_values(query, steps),
+            computed=steps.computed,
         )
-
-    @staticmethod
-    def _read_values(query: RagQuery, steps: Steps) -> list[TableValue]:
-        return read_values(steps.computed, question=query.question, language=query.found.plan.language)
 
     def _begin_steps(self, query: RagQuery, prompted: Prompted) -> Steps:
         """What the model may call while it answers: nothing, if it cannot call tools or the window is full."""
@@ -408,17 +417,26 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         self._tools = tools
 
     async def _ask_judge(
-        self, judge: WatchedJudge, query: RagQuery, undecided: CheckedAnswer, shown: Sequence[Hit], *, question: str
+        self, judge: WatchedJudge, query: RagQuery, checked: CheckedAnswer, writing: Writing
     ) -> tuple[CheckedAnswer, AnswersQuestion | None]:
-        """The answer as the judge decides it, with the events that waited for that."""
-        checked, answers = undecided, None
+        """The answer as the judge decides it, with the events of its citations, which waited for that."""
+        answers = None
         if query.model_error is None:  # else it would be asked at the server that has just failed
-            language = query.found.plan.language
-            checked, answers = await judge_answer(judge, undecided, shown, question=question, language=language)
-        for before, citation in zip(undecided.citations, checked.citations, strict=True):
-            if is_undecided(before):
-                await query.emit(CitationChecked(citation=citation))
+            checked, answers = await judge_answer(
+                judge,
+                checked,
+                writing.steps.shown,
+                question=query.query_str,
+                prompt=writing.sent,
+                language=query.found.plan.language,
+            )
+        await self._emit_citations(query, checked)
         return checked, answers
+
+    @staticmethod
+    async def _emit_citations(query: RagQuery, checked: CheckedAnswer) -> None:
+        for citation in checked.citations:
+            await query.emit(CitationChecked(citation=citation))
 
     async def _complete(
         self,
@@ -435,7 +453,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         text, language, shown = checked.text, query.found.plan.language, prompted.context.hits
         index = query.found.index
         query.signals = read_signals(sources, prompted.quote_signals) if sources else {}
-        confidence = estimate_confidence(self._fit, query.signals, sources, refuted=checked.refuted)
+        confidence = self._rate(query.signals, sources, checked, answers)
         if is_computed:
             confidence = replace(confidence, value=max(confidence.value, COMPUTED_CONFIDENCE))
         said = text.removeprefix(prompted.preface)
@@ -443,20 +461,23 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(index.ingest.chunk_types.values()):
             guardrails = await self._check_guardrails(query, shown, text)
-        has_proof = any(citation.status is CitationStatus.VERIFIED for citation in checked.citations)
+        is_proved = checked.has_proof and not checked.flagged and not checked.refuted
+        # Relevance and names are signs that an answer may be about something else: a judge has looked.
+        of_search = {} if is_proved and answers is AnswersQuestion.YES else prompted.doubts
         doubts = find_doubts(
             {
-                **prompted.doubts,
+                **of_search,
+                Doubt.FILE_UNKNOWN: prompted.doubts.get(Doubt.FILE_UNKNOWN, False),
                 **doubt_answer(query, checked.citations, shown, answers, is_computed=is_computed),
                 Doubt.NOT_ANSWERED: refused,
                 Doubt.MODEL_FAILED: query.model_error is not None,
                 Doubt.INCOMPLETE: last.is_cut,
                 Doubt.CONTRADICTED: checked.refuted > 0,
-                Doubt.UNPROVED: not has_proof or bool(checked.flagged),
+                Doubt.UNPROVED: not checked.has_proof or bool(checked.flagged),
                 Doubt.RULE_BROKEN: not all(check.passed for check in guardrails),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
                 Doubt.LITTLE_CONTEXT: prompted.context.tokens < index.query.minimum_context_tokens,
-                Doubt.LOW_CONFIDENCE: confidence.value < self._fit.least,
+                Doubt.LOW_CONFIDENCE: answers is None and confidence.value < self._fit.least,
             }
         )
         return Answer(
@@ -475,13 +496,32 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             model=query.model.model_name,
             unmarked_sentences=0 if refused else len(checked.unmarked),
             withheld_sentences=checked.withheld,
-            flagged=() if refused else checked.flagged,
+            flagged=() if refused else checked.flagged[:_MAX_FLAGGED],
             guardrails=guardrails,
             model_error=query.model_error,
             answers_question=answers,
             incomplete=last.is_cut,
             finish_reason=last.reported_reason,
             searched_for=query.searched_for,
+        )
+
+    def _rate(
+        self,
+        signals: Mapping[str, float],
+        sources: Sequence[Hit],
+        checked: CheckedAnswer,
+        answers: AnswersQuestion | None,
+    ) -> Confidence:
+        examination = None if self._judge is None else self._judge.examination
+        if answers is None or examination is None:
+            return estimate_confidence(
+                self._fit, signals, sources, refuted=checked.refuted, has_proof=checked.has_proof
+            )
+        return rate_written(
+            sources,
+            proved=checked.proved,
+            answers=answers is AnswersQuestion.YES,
+            judge_accuracy=examination.accuracy,
         )
 
     # The rest of LlamaIndex's interface.

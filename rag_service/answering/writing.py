@@ -21,10 +21,10 @@ from llama_index.core.tools import BaseTool
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.events import AnswerDelta, CitationChecked, StepTaken
-from rag_service.answering.judged import is_undecided
 from rag_service.answering.prompt.packing import Prompted
-from rag_service.answering.tools.steps import Steps
-from rag_service.errors import ContextOverflowError, ModelError, PromptTooLongError
+from rag_service.answering.tools.steps import OFFERED, Steps
+from rag_service.errors import ContextOverflowError, ModelError, ModelOutputError, PromptTooLongError
+from rag_service.models.judge.judge import WriterPrompt
 from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel
 from rag_service.observability.tracing import record_span
@@ -74,6 +74,36 @@ class Writing:
         """The prompt as it was answered: with the passages that were shown, of which steps may have added some."""
         answered = replace(self._given, context=self._prompted.context, quote_signals=self._prompted.quote_signals)
         return answered.showing(tuple(self.steps.shown)) if self.steps.steps else answered
+
+    @property
+    def sent(self) -> WriterPrompt:
+        """What the model was sent, as a judge's prompt repeats it."""
+        return WriterPrompt(
+            messages=self._prompted.messages,
+            found=self.steps.results,
+            boundary=self._prompted.boundary,
+            tools=OFFERED if self.steps.toolbox is not None else (),
+        )
+
+    async def quote_instead(self) -> ChatDelta:
+        """Put quotes of the passages in the place of what the model wrote; return their last delta.
+
+        A reader who cannot take text back keeps it before the quotes.
+        """
+        query, prompted = self._query, self._prompted
+        query.model, query.model_error = query.model.fallback, ModelOutputError.code
+        last = ChatDelta(text="")
+        if query.retractable:
+            self._checker = self._make_checker(self.steps)
+            await self._emit(AnswerDelta(text="", restart=True))
+            await self.add(f"{prompted.failed().preface}\n\n")
+        else:
+            await self.add(f"\n\n{prompted.model_failed}\n\n")
+        quotes = query.model.stream(prompted.messages)
+        async with aclosing(quotes):
+            async for last in quotes:
+                await self.add(last.text)
+        return last
 
     async def add(self, text: str) -> None:
         """Append a text of the service itself."""
@@ -150,9 +180,9 @@ def _sum(before: int | None, more: int | None) -> int | None:
     return None if before is None or more is None else before + more
 
 
-async def emit_decided(query: RagQuery, event: AnswerDelta | CitationChecked) -> None:
-    """Emit an event, unless it is a citation that the judge has yet to decide about."""
-    if not (isinstance(event, CitationChecked) and is_undecided(event.citation)):
+async def emit_text(query: RagQuery, event: AnswerDelta | CitationChecked) -> None:
+    """Emit an event, unless it is a citation: the judge has yet to decide about it."""
+    if not isinstance(event, CitationChecked):
         await query.emit(event)
 
 

@@ -230,7 +230,7 @@ def claims(path: Path, as_json: bool, calibrate: bool) -> None:
         checked = check_claims(read_claims(path))
     if as_json:
         rows = [{"label": a, "language": b, "status": c, "claims": n} for (a, b, c), n in checked.statuses().items()]
-        click.echo(json.dumps({"statuses": rows, "vetoes": checked.vetoes()}))
+        click.echo(json.dumps({"statuses": rows}))
     else:
         print_claims(wide_console(), checked)
 

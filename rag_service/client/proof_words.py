@@ -25,7 +25,6 @@ _WORDS = {
     "not_found": "not found in the documents",
 }
 _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # would steer a terminal
-_DIFFERENCE = re.compile(r"\w+: (?P<said>.+) / (?P<found>.+)", re.DOTALL)
 
 
 _STEPS = {"search": "Searched for", "read": "Read", "compute": "Computed"}
@@ -45,9 +44,7 @@ def describe_proof(citation: Citation | CitationBody) -> str:
     said = _WORDS.get(citation.method or citation.status, citation.status)
     if citation.formula:
         return f"{said}: {citation.formula}"
-    if citation.status == "contradicted" and (found := _DIFFERENCE.fullmatch(citation.reason or "")):
-        return f"{said}: “{found['found']}”, not “{found['said']}”"
-    return said
+    return f"{said}: {citation.reason}" if citation.reason else said
 
 
 def describe_kind(citation: Citation | CitationBody) -> str:

@@ -1,4 +1,4 @@
-"""What citation verification makes of hand-written claims: status by label and language, precision of each veto.
+"""What code alone makes of hand-written claims: status by label and language.
 
 A claims file has one JSON object a line: `id`, `lang`, `passage`, `claim` and `label`. Labels: `verbatim`, `light` and
 `free` (the passage says it, more or less in its own words), `inference` (it follows), `unsupported`, `false`.
@@ -27,7 +27,7 @@ from rag_service.models.judge.judge import JudgedClaim
 from rag_service.models.plugins import parse_options, require_extra
 from rag_service.settings import Settings
 
-UNTRUE = ("false", "unsupported")  # labels that a veto should fire on
+UNTRUE = ("false", "unsupported")  # labels that nothing may verify
 PRECISION = 0.95  # of the claims that a judge accepts
 _WORST_FIRST = (*REFUTED, CitationStatus.UNCHECKED, CitationStatus.VERIFIED)
 
@@ -54,16 +54,6 @@ class JudgedClaims:
         """(label, language, status) → claims."""
         pairs = zip(self.claims, self.citations, strict=True)
         return Counter((claim.label, claim.lang, citation.status.value) for claim, citation in pairs)
-
-    def vetoes(self) -> dict[str, tuple[int, int]]:
-        """Veto → claims that it contradicts, and how many of them are false or unsupported."""
-        fired: dict[str, tuple[int, int]] = {}
-        for claim, citation in zip(self.claims, self.citations, strict=True):
-            if citation.status is CitationStatus.CONTRADICTED and citation.reason:
-                veto = citation.reason.partition(":")[0]
-                count, right = fired.get(veto, (0, 0))
-                fired[veto] = count + 1, right + (claim.label in UNTRUE)
-        return dict(sorted(fired.items()))
 
 
 def read_claims(path: Path) -> list[LabelledClaim]:
@@ -129,17 +119,13 @@ async def calibrate_judge(settings: Settings, claims: Sequence[LabelledClaim], *
 
 
 def print_claims(console: Console, checked: JudgedClaims) -> None:
-    """Two tables: claims by label, language and status; vetoes with their precision."""
+    """Print the claims by label, language and status."""
     counts = checked.statuses()
     table = Table("label", "language", *(status.value for status in CitationStatus))
     for label, language in dict.fromkeys((claim.label, claim.lang) for claim in checked.claims):
         row = [counts[label, language, status.value] for status in CitationStatus]
         table.add_row(label, language, *map(str, row))
     console.print(table)
-    vetoes = Table("veto", "contradicted", "rightly", "precision")
-    for veto, (count, right) in checked.vetoes().items():
-        vetoes.add_row(veto, str(count), str(right), f"{right / count:.2f}")
-    console.print(vetoes)
 
 
 def _check(claim: LabelledClaim) -> Citation | None:

@@ -1,6 +1,7 @@
-"""Examines a judge before its yes counts: on shipped claims in four languages, half of them false and near.
+"""Examines a judge before its yes counts: on shipped answers in four languages, half of their sentences near misses.
 
-A judge that says yes to lies would put a tick on them. It is asked in the background, through its own interface, about
+A judge that says yes to lies would put a tick on them. It is shown these answers as it is shown others: whole, beside
+the passages that their writer saw. It is asked in the background, through its own interface, about
 one short answer after the other, while no question is being answered. A process that examines holds a lease in the
 database, so that the others wait and read the outcome. Until it is known, reworded sentences stay `unchecked`.
 """
@@ -10,16 +11,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
+from typing import Any
+from uuid import UUID
 
 import psycopg
 import structlog
 
-from rag_service.answering.proof.passage import prepare
-from rag_service.domain import LOCAL_ADMIN, AnswersQuestion
+from rag_service.answering.proof.passage import passage_of
+from rag_service.domain import LOCAL_ADMIN, AnswersQuestion, Chunk, DocumentRef, Hit, Location, Scores, Span
 from rag_service.errors import ConfigurationError, ModelError, StoreError
 from rag_service.indices import shipped_folder
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement
@@ -48,7 +52,7 @@ WAITING = "Not examined yet, reworded sentences stay unchecked until the backgro
 class ShippedAnswer:
     """An answer of the examination, and what is right to say of it."""
 
-    answer: JudgedAnswer  # about one passage
+    answer: JudgedAnswer
     supported: Sequence[bool]  # of its claims
     answers: AnswersQuestion
 
@@ -64,29 +68,58 @@ class JudgeReport:
 
 @cache
 def load_examination() -> tuple[ShippedAnswer, ...]:
-    """The shipped answers, 32 with three claims each."""
+    """Return the shipped answers, each with the passages that its writer was shown."""
     return tuple(
         ShippedAnswer(
             answer=JudgedAnswer(
                 question=answer["question"],
-                text=" ".join(claim["sentence"] for claim in answer["claims"]),
-                claims=[
-                    JudgedClaim(
-                        sentence=claim["sentence"],
-                        evidence=part["passage"],
-                        passage=part["passage"],
-                        language=part["language"],
-                    )
-                    for claim in answer["claims"]
-                ],
+                claims=[_claim(claim, shown, part["language"]) for claim in answer["claims"]],
+                passages=shown,
                 language=part["language"],
             ),
             supported=["wrong" not in claim for claim in answer["claims"]],
             answers=AnswersQuestion(answer["answers"]),
         )
-        for part in json.loads(_read_shipped())
+        for number, part in enumerate(json.loads(_read_shipped()))
+        for shown in [_passages(number, part)]
         for answer in part["answers"]
     )
+
+
+def _claim(claim: Mapping[str, Any], shown: Sequence[Hit], language: str) -> JudgedClaim:
+    """A sentence of the examination as one of an answer: with its marks, each with the words copied into it."""
+    marks = [(evidence["passage"], [evidence["words"]]) for evidence in claim.get("evidence", [])] or [(1, [])]
+    cited = [shown[number - 1].chunk for number, _ in marks]
+    return JudgedClaim(
+        sentence=claim["sentence"],
+        evidence=next((words for _, copied in marks for words in copied), cited[0].text),
+        passage="\n\n".join(f"{chunk.document.title}\n{chunk.text}" for chunk in cited),
+        language=language,
+        marks=marks,
+    )
+
+
+def _passages(number: int, part: Mapping[str, Any]) -> list[Hit]:
+    """The passages of a part: its own and `others`, which its writer was shown as well."""
+    hits = []
+    for place, given in enumerate(({**part, "text": part["passage"]}, *part.get("others", [])), start=1):
+        document = DocumentRef(
+            id=UUID(int=place), corpus_id=UUID(int=0), title=given.get("title", ""), file_name=given.get("file"),
+            source=None, tags=(), content_hash="", updated_at=datetime(2026, 1, 1, tzinfo=UTC),
+        )  # fmt: skip
+        text, section = given["text"], given.get("section")
+        spans = (Span(start=0, end=len(text), location=Location(headings=(section,))),) if section else ()
+        chunk = Chunk(
+            id=f"examination {number} {place}",
+            document=document,
+            index=0,
+            text=text,
+            start=0,
+            end=len(text),
+            spans=spans,
+        )
+        hits.append(Hit(chunk=chunk, scores=Scores(relevance=1.0)))
+    return hits
 
 
 def revision_of(judge: WatchedJudge) -> str:
@@ -101,10 +134,10 @@ def mark(
     claims = true = yes = right = answers = answering = kept = beside = 0
     for shipped, judgement in asked:
         for claim, supported, verdict in zip(shipped.answer.claims, shipped.supported, judgement.verdicts, strict=True):
-            passage = prepare(claim.passage, claim.language, False)
             accepted = verdict is not None and verdict.entailed
             if accepted and verdict is not None and verdict.quote is not None:
-                accepted = passage.find_named(verdict.quote) is not None
+                passages = [passage_of(hit.chunk, claim.language) for hit in shipped.answer.passages]
+                accepted = any(passage.find_named(verdict.quote) is not None for passage in passages)
             claims, true = claims + 1, true + supported
             yes, right = yes + accepted, right + (accepted and supported)
         if judgement.answers is not None:

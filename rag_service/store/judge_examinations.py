@@ -13,8 +13,9 @@ import msgspec
 from rag_service.store.database import Connection
 
 LEASE_SECONDS = 180  # a process that died is replaced after so long; one call may take a minute
-PRECISION = 0.95  # of its yes: one false sentence in twenty
-MIN_YES = 20  # with fewer, a single mistake is already more than `PRECISION` allows, and no mistake shows nothing
+ACCURACY = 0.9  # share of right verdicts that a judge needs; below, its word is worth too little beside code's doubts
+BELIEVED = 0.99  # from here on, code's doubts do not count beside its word
+MIN_YES = 20  # a judge that says yes more seldom is of no use
 
 State = Literal["passed", "failed", "silent", "waiting"]
 
@@ -36,15 +37,32 @@ class Examination:
     beside: int = 0  # answers that tell something else, and of which it said so
 
     @property
-    def precision(self) -> float:
-        """Share of the accepted claims that are true, 0..1."""
-        return self.right / max(1, self.yes)
+    def let_through(self) -> int:
+        """False claims that it accepted."""
+        return self.yes - self.right
+
+    @property
+    def refused(self) -> int:
+        """True claims that it did not accept."""
+        return self.true - self.right
+
+    @property
+    def accuracy(self) -> float:
+        """Share of its verdicts that are right, 0..1."""
+        return 1 - (self.let_through + self.refused) / max(1, self.claims)
 
     @property
     def state(self) -> State:
         if self.yes < MIN_YES:
             return "silent"
-        return "passed" if self.precision >= PRECISION else "failed"
+        # A false claim with a tick is what must not happen: a judge that refuses too much is held to half the claims.
+        false = max(1, self.claims - self.true)
+        return "passed" if self.accuracy >= ACCURACY and self.let_through <= (1 - ACCURACY) * false else "failed"
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether a doubt of code does not count beside its word."""
+        return self.state == "passed" and self.accuracy >= BELIEVED
 
     @property
     def tells_answers(self) -> bool:
@@ -52,19 +70,17 @@ class Examination:
         return 2 * self.kept > self.answering and 2 * self.beside > self.answers - self.answering
 
     def describe(self) -> str:
-        """The outcome with its figures, for operators."""
+        """Return what the judge is worth, with its figures, for people."""
+        false = self.claims - self.true
         figures = (
-            f"it accepted {self.yes} of {self.claims} shipped claims, {self.right} of them rightly"
-            f" ({self.true} are true)"
+            f"of {self.claims} sentences it let {self.let_through} of {false} wrong ones through and refused"
+            f" {self.refused} of {self.true} right ones"
         )
-        if self.state == "silent":
-            return f"Not used, reworded sentences stay unchecked: {figures}; it says yes too seldom to be of use."
-        if self.state == "failed":
-            return (
-                f"Not used, reworded sentences stay unchecked: {figures}, a precision of {self.precision:.2f};"
-                f" {PRECISION} is needed."
-            )
-        return f"In use: {figures}, a precision of {self.precision:.2f}. {self._describe_answers()}"
+        if self.state != "passed":
+            why = "it says yes too seldom" if self.state == "silent" else "it has to be right in nine of ten"
+            return f"Not used, sentences in the model's own words stay unchecked: {figures}; {why}."
+        weight = "its word decides" if self.is_believed else "a doubtful figure counts beside its word"
+        return f"In use: {figures}; {weight}. {self._describe_answers()}"
 
     def _describe_answers(self) -> str:
         if not self.answers:

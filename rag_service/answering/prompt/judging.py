@@ -1,62 +1,96 @@
-"""The prompt of the judge `llm`: question, answer, passages and sentences as data, between lines with a boundary."""
+"""The prompt of the judge `llm`: the writer's prompt once more, with another task at its end.
+
+Both begin with the same text, so a server with a prefix cache has read it already. For a text that was written
+elsewhere the prompt is made with which it would have been written.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.answering.guards.injection import find_injections, neutralise
-from rag_service.answering.prompt.templates import Prompts, new_boundary
+from rag_service.answering.guards.injection import neutralise
+from rag_service.answering.prompt.packing import count_prompt
+from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context
+from rag_service.domain import Hit
 from rag_service.language.languages import FALLBACK_LANGUAGE
-from rag_service.models.judge.judge import JudgedAnswer
+from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, WriterPrompt
+from rag_service.models.judge.llm import JudgePrompt
 
-_NONE = "–"
 
+def write_judge_prompt(
+    prompts: Prompts, answer: JudgedAnswer, first: int, last: int, *, is_short: bool = False
+) -> JudgePrompt:
+    """Return the messages that ask for a verdict on the claims [first, last), and whether they answer the question.
 
-def write_judge_prompt(prompts: Prompts, answer: JudgedAnswer) -> list[ChatMessage]:
-    """The messages that ask for a verdict on each claim, and whether the answer answers the question.
+    Claims are numbered from 1; those before `first` are shown without numbers.
 
-    Claims are numbered from 1, and each names its passage.
+    Args:
+        is_short: with the passages that the claims name only, for windows that hold no more.
     """
-    boundary = new_boundary()
-    numbers: dict[str, int] = {}  # passage → its number; several sentences may cite one
-    for claim in answer.claims:
-        numbers.setdefault(claim.passage, len(numbers) + 1)
-    passages = [f"{boundary} [P{number}]\n{_make_harmless(text)}\n{boundary}" for text, number in numbers.items()]
-    sentences = [
-        f"{number}. [P{numbers[claim.passage]}] {_in_one_line(claim.sentence)}"
-        for number, claim in enumerate(answer.claims, start=1)
-    ]
-    template = prompts.template("judge", answer.language or FALLBACK_LANGUAGE)
-    system, user = template.render(
+    language = answer.language or FALLBACK_LANGUAGE
+    prompt = answer.prompt
+    if prompt is None or is_short:
+        prompt = _write_prompt(prompts, answer, _cited(answer, first, last) if is_short else answer.passages)
+    lines = [line for claim in answer.claims[:first] for line in _lines(claim, "-")]
+    for number, claim in enumerate(answer.claims[first:last], start=1):
+        lines += _lines(claim, f"{number}.")
+    task = prompts.template("judge", language).user_text(
         {
-            "boundary": boundary,
-            "question": _in_one_line(answer.question) or _NONE,
-            "answer": _make_harmless(answer.text).strip() or _NONE,
-            "passages": "\n\n".join(passages) or _NONE,
-            "sentences": "\n".join(sentences) or _NONE,
+            "boundary": prompt.boundary,
+            "question": _in_one_line(answer.question) or "–",
+            "sentences": "\n".join(lines),
         }
     )
-    return [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]
+    *before, user = prompt.messages
+    text = "\n\n".join(filter(None, (user.content, prompt.found, task)))
+    messages = [*before, ChatMessage(role=MessageRole.USER, content=text)]
+    tokens = count_prompt([message.content or "" for message in messages], boundary=prompt.boundary)
+    return JudgePrompt(messages=messages, tokens=tokens)
 
 
 def judge_prompt_revision(prompts: Prompts) -> str:
-    """A hash of the templates, which changes with them."""
+    """Return a hash of the templates that the judge reads; it changes with them."""
     texts = [
-        f"{language}\0{template.system}\0{template.user}"
+        f"{name}\0{language}\0{template.system}\0{template.user}"
         for (name, language), template in sorted(prompts.templates.items())
-        if name == "judge"
+        if name in ("judge", "grounded")
     ]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
+def _write_prompt(prompts: Prompts, answer: JudgedAnswer, shown: Sequence[Hit | None]) -> WriterPrompt:
+    """The prompt with which the answer would have been written from these passages."""
+    language, boundary = answer.language or FALLBACK_LANGUAGE, new_boundary()
+    system, user = prompts.template("grounded", language).render(
+        {
+            "boundary": boundary,
+            "context": render_context(shown, boundary),
+            "question": _in_one_line(answer.question) or "–",
+            "refusal": prompts.message("refusal", language),
+            "history": "-",
+            "instructions": "",
+        }
+    )
+    messages = [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]
+    return WriterPrompt(messages=messages, boundary=boundary)
+
+
+def _cited(answer: JudgedAnswer, first: int, last: int) -> list[Hit | None]:
+    """The passages, None for those that none of the claims names: the others keep their numbers."""
+    marks = {mark for claim in answer.claims[first:last] for mark, _ in claim.marks}
+    return [hit if number in marks else None for number, hit in enumerate(answer.passages, start=1)]
+
+
+def _lines(claim: JudgedClaim, number: str) -> list[str]:
+    """A claim as it was written, after what stands before it and states nothing."""
+    marks = [" ".join([f"[C{mark}", *(f'"{_in_one_line(words)}"' for words in copied)]) for mark, copied in claim.marks]
+    said = " ".join([number, _in_one_line(claim.sentence), *(f"{mark}]" for mark in marks)])
+    before = _in_one_line(claim.before)
+    return [before, said] if before else [said]
+
+
 def _in_one_line(text: str) -> str:
     return " ".join(neutralise(text).split())
-
-
-def _make_harmless(text: str) -> str:
-    """The text without injections: what tells the model how to judge is no evidence."""
-    for start, end in reversed(find_injections(text)):
-        text = text[:start] + text[end:]
-    return neutralise(text)

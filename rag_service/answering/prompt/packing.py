@@ -67,7 +67,8 @@ class Prompted:
     refusal: str  # the sentence for questions that the passages do not answer
     warning: str  # why the answer is uncertain; may be empty
     doubts: Mapping[Doubt, bool]  # what the warning is about
-    preface: str  # shown before the answer: the warning, and which files were searched; may be empty
+    introduction: str  # of quotes: the warning, and which files were searched; may be empty
+    preface: str  # shown before the answer; empty where a model writes it
     model_failed: str  # shown before the quotes that take the place of a failing model's answer
     unfinished: str  # shown after an answer that was cut off, or ended in a repetition
     boundary: str  # around the passages
@@ -75,8 +76,8 @@ class Prompted:
     quote_signals: Mapping[str, float]  # `Evidence.signals`: filled while quotes answer; empty where a model does
 
     def failed(self) -> Prompted:
-        """The same after the model has failed: the answer begins with that."""
-        return replace(self, preface=f"{self.model_failed} {self.preface}".strip())
+        """Return the same after the model has failed: the quotes that take its place begin with that."""
+        return replace(self, preface=f"{self.model_failed} {self.introduction}".strip())
 
     def offering(self, rule: str) -> Prompted:
         """The same with a rule about the tools that are offered."""
@@ -139,6 +140,7 @@ def write_prompt(
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
     evidence = _gather_evidence(query, context.hits, refusal)
+    introduction = f"{files_searched} {warning}".strip()
     grounded = GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence)
     return Prompted(
         messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), grounded],
@@ -151,7 +153,8 @@ def write_prompt(
             Doubt.FILE_UNKNOWN: bool(about_files),
             Doubt.LOW_RELEVANCE: query.doubtful,
         },
-        preface=f"{files_searched} {warning}".strip(),
+        introduction=introduction,
+        preface=introduction if model.only_quotes else "",
         model_failed=prompts.message("model_failed", language),
         unfinished=prompts.message("unfinished", language),
         boundary=boundary,

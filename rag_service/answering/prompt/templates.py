@@ -28,7 +28,7 @@ REQUIRED_MESSAGES = (
     "not_mentioned",
     "withheld",
 )
-_JUDGE_VARIABLES = frozenset({"answer", "boundary", "passages", "question", "sentences"})
+_JUDGE_VARIABLES = frozenset({"boundary", "question", "sentences"})
 _KNOWN_VARIABLES = frozenset(
     {"boundary", "case", "context", "history", "instructions", "language", "question", "refusal"}
 )
@@ -49,13 +49,12 @@ class PromptTemplate:
     user: str
 
     def render(self, values: Mapping[str, str]) -> tuple[str, str]:
-        """(system, user) with variables replaced once: text that is put in is never expanded again."""
-        parts = []
-        for part in (self.system, self.user):
-            pieces = _VARIABLE.split(part)  # text, name, text, name, …, text
-            pieces[1::2] = map(values.__getitem__, pieces[1::2])
-            parts.append("".join(pieces))
-        return parts[0], parts[1]
+        """Return (system, user) with variables replaced once: text that is put in is never expanded again."""
+        return _fill(self.system, values), self.user_text(values)
+
+    def user_text(self, values: Mapping[str, str]) -> str:
+        """Return the user part alone."""
+        return _fill(self.user, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +132,14 @@ def _load_template(file: Path, name: str) -> PromptTemplate:
     declared = frozenset((load_yaml(front.group(1)) or {}).get("variables") or ())
     pieces = _PARTS.split(text[front.end() :])
     parts = dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
-    if set(parts) != {"system", "user"}:
+    if name == "judge":
+        if set(parts) != {"user"}:
+            raise DefinitionError(
+                f"{file}: needs a `# user` part and no other: the task is put at the end of the prompt that the answer"
+                " was written from, whose system text stays."
+            )
+        parts["system"] = ""
+    elif set(parts) != {"system", "user"}:
         raise DefinitionError(f"{file}: needs exactly one `# system` and one `# user` part.")
     used = frozenset(_VARIABLE.findall(text[front.end() :]))
     if used != declared:
@@ -147,6 +153,12 @@ def _load_template(file: Path, name: str) -> PromptTemplate:
     if missing := required - declared:
         raise DefinitionError(f"{file}: variables: {', '.join(sorted(missing))} must be used.")
     return PromptTemplate(system=parts["system"], user=parts["user"])
+
+
+def _fill(part: str, values: Mapping[str, str]) -> str:
+    pieces = _VARIABLE.split(part)  # text, name, text, name, …, text
+    pieces[1::2] = map(values.__getitem__, pieces[1::2])
+    return "".join(pieces)
 
 
 def new_boundary() -> str:
@@ -165,6 +177,7 @@ def render_passage(number: int, hit: Hit, boundary: str) -> str:
         "document": document.title,
         "section": section,
         "source": document.source or document.file_name or "",
+        "date": "" if document.dated is None else document.dated.isoformat(),
         "score": f"{hit.scores.relevance:.2f}",
     }
     lines = [f"{boundary} [C{number}]"]
@@ -174,12 +187,17 @@ def render_passage(number: int, hit: Hit, boundary: str) -> str:
     return "\n".join([*lines, "", neutralise(hit.chunk.text), boundary])
 
 
-def render_context(hits: Sequence[Hit], boundary: str, personal: Set[UUID] = frozenset()) -> str:
-    """All passages, [C1] first. Headings separate those of the asker's own `personal` corpora from shared ones."""
-    own = [hit.chunk.document.corpus_id in personal for hit in hits]
+def render_context(hits: Sequence[Hit | None], boundary: str, personal: Set[UUID] = frozenset()) -> str:
+    """Return all passages, [C1] first; None leaves a number out.
+
+    Headings separate those of the asker's own `personal` corpora from shared ones.
+    """
+    own = [hit is not None and hit.chunk.document.corpus_id in personal for hit in hits]
     has_own = any(own)
     parts: list[str] = []
     for number, (hit, is_own) in enumerate(zip(hits, own, strict=True), start=1):
+        if hit is None:
+            continue
         if has_own and (number == 1 or is_own != own[number - 2]):
             parts.append(_PERSONAL if is_own else _SHARED)
         parts.append(render_passage(number, hit, boundary))

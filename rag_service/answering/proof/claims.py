@@ -1,8 +1,6 @@
-"""From sentences to claims: which mark answers for which words of the answer, and with which named evidence.
+"""From sentences to claims: the sentences that state something, with the marks that answer for them.
 
-- A mark answers for the sentence it ends. Where marks stand inside a sentence ("A is 3 [C1], while B is
-  5 [C2]"), each answers for the words since the mark before it, provided they state something by
-  themselves; if not, they join the words after them, and the marks of both answer for the whole.
+- A sentence is the unit: all its marks answer for all of it.
 - Sentences of the same paragraph without a mark are covered by the next marked sentence of the
   paragraph: each is checked by itself against that sentence's marks and needs one of them only.
   A paragraph ends at a blank line, a rule, a heading or code; the items of a list without blank lines
@@ -16,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -90,33 +88,35 @@ _LONGEST_EVIDENCE = 6_000  # characters of evidence that are hidden; nobody clos
 
 @dataclass
 class NamedEvidence:
-    """The words of evidence that a model gives with its marks: `… twelve months [C1 "at most 12 months"]`.
+    """The words of evidence that a model copies into its marks: `… twelve months [C1 "at most 12 months"]`.
 
-    Takes the model's text in pieces and gives it back without those words: readers see `[C1]`. They prove nothing:
-    they show where in the passage to look. A model that leaves them out, forgets to close them or puts marks inside
-    loses nothing but that help.
+    Takes the model's text in pieces and gives it back without those words: readers see `[C1]`, and one mark where the
+    model writes several of the same passage in a row. A model that leaves the words out, forgets to close them or puts
+    marks inside loses nothing but that help.
     """
 
     _held: str = ""  # may become a mark with evidence, or is the evidence so far
     _number: int | None = None  # of the mark whose evidence arrives
+    _last: int | None = None  # the mark that was shown last, with nothing after it
     _seen: Counter[int] = field(default_factory=Counter)  # marks so far, by number
-    _texts: dict[tuple[int, int], str] = field(default_factory=dict)  # (number, its marks before) → evidence
+    _texts: dict[tuple[int, int], list[str]] = field(default_factory=dict)  # (number, its marks before) → evidence
     _taken: Counter[int] = field(default_factory=Counter)
 
     def feed(self, text: str) -> str:
-        """Take the next piece; returns what readers may see of it."""
+        """Take the next piece; return what readers may see of it."""
         if not self._held and self._number is None and not _OPENING.search(text):
+            self._last = None if text.strip() else self._last
             return text
         return self._scan(self._held + text, final=False)
 
     def finish(self) -> str:
-        """The rest. Evidence that was never closed ends at its first quotation mark."""
+        """Return the rest. Evidence that was never closed ends at its first quotation mark."""
         return self._scan(self._held, final=True)
 
-    def take(self, number: int) -> str:
-        """The evidence of the next mark of that number, in the order of the text; "" if it has none."""
+    def take(self, number: int) -> tuple[str, ...]:
+        """Return the evidence of the next mark of that number, in the order of the text; empty if it has none."""
         self._taken[number] += 1
-        return self._texts.get((number, self._taken[number] - 1), "")
+        return tuple(self._texts.get((number, self._taken[number] - 1), ()))
 
     def _scan(self, text: str, *, final: bool) -> str:
         shown: list[str] = []
@@ -130,14 +130,22 @@ class NamedEvidence:
             opening = _OPENING.search(text)
             at = opening.start() if opening else len(text)
             shown.append(text[:at])
+            if text[:at].strip():
+                self._last = None
             text = text[at:]
             if begin := _EVIDENCE.match(text):
                 self._number = int(begin["number"])
-                shown.append(f"[C{self._number}]")
+                if self._number == self._last:
+                    self._seen[self._number] -= 1  # its words join those of the mark before
+                else:
+                    shown.append(f"[C{self._number}]")
                 text = text[begin.end() :]
             elif mark := re.match(MARK, text):
-                self._seen.update(_read_numbers(mark[0]))
-                shown.append(mark[0])
+                numbers = _read_numbers(mark[0])
+                if numbers != (self._last,):
+                    self._seen.update(numbers)
+                    shown.append(mark[0])
+                    self._last = numbers[0] if len(numbers) == 1 else None
                 text = text[mark.end() :]
             elif text and not final and _PARTIAL_EVIDENCE.match(text):
                 break
@@ -168,9 +176,10 @@ class NamedEvidence:
 
     def _keep(self, evidence: str) -> None:
         number = self._number or 0
-        self._texts[number, self._seen[number]] = evidence
+        if evidence.strip():
+            self._texts.setdefault((number, self._seen[number]), []).append(evidence)
         self._seen[number] += 1
-        self._number = None
+        self._last, self._number = number, None
 
 
 _BULLET = re.compile(r"[\s>#|*•‣▪·–—+-]*(?:\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+)?[*_\s]*", re.IGNORECASE)
@@ -179,7 +188,6 @@ _BREAK = re.compile(r"\n[ \t\r]*+\n|(?:(?<!-)-{3,}+|(?<!\*)\*{3,}+|(?<!_)_{3,}+)
 _HEADER_RULE = re.compile(r"(?<![ :|-])(?>[ :|-]*?---)[ :|-]*\|")
 _TITLE = re.compile(r"#{1,6}\s|\*\*[^*\n]{1,120}\*\*:?\s*\Z|__[^_\n]{1,120}__:?\s*\Z")
 _LEAD_IN_WORDS = 3  # a sentence that ends in ":" with no more content words than this only leads in
-_JOINT = re.compile(r"[\s,;.]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,13 +195,13 @@ class Claim:
     """Words of the answer and the marks that answer for them. Costly readings are made once, on demand."""
 
     text: str  # as written, marks included
-    marks: tuple[int, ...]
+    marks: tuple[int, ...]  # of the sentence, each once
     sentence: tuple[int, int]  # offsets of the whole sentence in the answer
     covered: bool = False  # the marks stand in a later sentence, and one of them is enough
     quotations: tuple[str, ...] = ()  # explicit quotations of more than three words, normalised
     language: str | None = None
     lead_in: str = ""  # the sentence before it that ends in a colon, in lower case
-    named: Mapping[int, str] = field(default_factory=dict)  # mark → words of evidence that the model gave with it
+    named: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # mark → words that the model copied into it
 
     @cached_property
     def plain(self) -> str:
@@ -281,28 +289,26 @@ class ClaimReader:
         if sentence.code:
             return []
         marks = find_marks(sentence.text)
-        claims = self._split(sentence, marks)
-        if self._quotations.closer or QUOTE_SIGN.search(sentence.text):
-            claims = [replace(claim, quotations=self._quotations.read(claim.text)) for claim in claims]
-        if ":" in sentence.text and strip_marks(sentence.text).rstrip(" *").endswith(":"):
-            self._lead_in = claims[-1].plain.lower()
-        if not marks:
-            if claims[0].makes_statement:
-                self._pending.append((sentence, claims[0]))
-            return []
         numbers = tuple(dict.fromkeys(number for mark in marks for number in mark.numbers))
-        covered = []
-        if self._pending:
-            covered = [replace(claim, marks=numbers, covered=True) for _, claim in self._pending]
-            self._pending.clear()
-        if self.named is None:
-            return covered + claims
-        named = {}
-        for mark in marks:
-            for number in mark.numbers:
-                if text := self.named.take(number):
-                    named[number] = text
-        return [replace(claim, named=named) for claim in covered + claims] if named else covered + claims
+        claim = Claim(
+            text=sentence.text,
+            marks=numbers,
+            sentence=(sentence.start, sentence.end),
+            language=self.language,
+            lead_in=self._lead_in,
+        )
+        if self._quotations.closer or QUOTE_SIGN.search(sentence.text):
+            claim = replace(claim, quotations=self._quotations.read(claim.text))
+        if ":" in sentence.text and strip_marks(sentence.text).rstrip(" *").endswith(":"):
+            self._lead_in = claim.plain.lower()
+        if not marks:
+            if claim.makes_statement:
+                self._pending.append((sentence, claim))
+            return []
+        named: Mapping[int, tuple[str, ...]] = {} if self.named is None else _take_evidence(self.named, marks)
+        covered = [replace(one, marks=numbers, covered=True, named=named) for _, one in self._pending]
+        self._pending.clear()
+        return [*covered, replace(claim, named=named)]
 
     def end_paragraph(self) -> None:
         """What is still without a mark stays so. Call it after the last sentence, too."""
@@ -311,46 +317,12 @@ class ClaimReader:
             self._pending.clear()
         self._quotations = Quotations()
 
-    def _split(self, sentence: Sentence, marks: list[Mark]) -> list[Claim]:
-        """One claim for each group of marks whose words state something; one in all without marks."""
-        whole = Claim(
-            text=sentence.text,
-            marks=marks[0].numbers if marks else (),
-            sentence=(sentence.start, sentence.end),
-            language=self.language,
-            lead_in=self._lead_in,
-        )
-        if not marks or (len(marks) == 1 and not _WORD.search(sentence.text, marks[0].end)):
-            return [whole]
-        claims: list[Claim] = []
-        start, numbers = 0, dict[int, None]()
-        groups = _group(sentence.text, marks)
-        for end, mark_numbers, cuts in groups:
-            numbers |= dict.fromkeys(mark_numbers)
-            if not cuts:
-                continue
-            claim = replace(whole, text=sentence.text[start:end], marks=tuple(numbers))
-            if len(groups) == 1 or claim.analysis.is_claim:
-                claims.append(claim)
-                start, numbers = end, {}
-        rest = sentence.text[start:]
-        if not claims or numbers or _WORD.search(rest):
-            # What follows the last claim belongs to it.
-            last = claims.pop() if claims else None
-            begin = len(sentence.text) - len(rest) - (len(last.text) if last else 0)
-            marks_of_both = dict.fromkeys((*(last.marks if last else ()), *numbers))
-            claims.append(replace(whole, text=sentence.text[begin:], marks=tuple(marks_of_both)))
-        return claims
 
-
-def _group(text: str, marks: list[Mark]) -> list[tuple[int, tuple[int, ...], bool]]:
-    """Runs of marks with nothing between: their end, their numbers, and whether words may be cut there."""
-    groups: list[tuple[int, tuple[int, ...], bool]] = []
+def _take_evidence(named: NamedEvidence, marks: Sequence[Mark]) -> dict[int, tuple[str, ...]]:
+    """The words that the model copied into the marks of a sentence, by mark."""
+    found: dict[int, tuple[str, ...]] = {}
     for mark in marks:
-        inside_word = text[mark.start - 1 : mark.start].isalnum() and text[mark.end : mark.end + 1].isalnum()
-        if groups and _JOINT.fullmatch(text, groups[-1][0], mark.start):
-            _, numbers, _ = groups.pop()
-            groups.append((mark.end, numbers + mark.numbers, not inside_word))
-        else:
-            groups.append((mark.end, mark.numbers, not inside_word))
-    return groups
+        for number in mark.numbers:
+            if texts := named.take(number):
+                found[number] = (*found.get(number, ()), *texts)
+    return found

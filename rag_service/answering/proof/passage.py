@@ -3,7 +3,7 @@
 1. Letter by letter, up to the declared normalisation and letter case. That is proof only if nothing is left out that
    may change the sense: the words begin and end where a clause does, and the rest of the sentence holds no condition
    ("unless"), no negation and no "it is said that"; the sentence is no question, and no negation introduces its list.
-2. The words that the model named as evidence. They show where to look, and prove nothing.
+2. The words that the model copied into its marks. They show where to look, and prove nothing.
 3. The nearest sentence, or two neighbours, by the words that they share with the claim.
 
 `locate` tells where the words that were found stand in the document.
@@ -41,6 +41,7 @@ _NEW_LINE = re.compile(r"[*_`]*[ \t]*\r?\n(?:[ \t]*\r?\n\s*\S|[\s>#|*•·–—
 _COMPLEMENTISERS = frozenset({"that", "whether", "if", "que", "qu", "si", "se"})
 _LONGEST_LIST = 20  # items searched backwards for the line that introduces them
 _LONGEST_EVIDENCE = 600  # characters; longer words of evidence name no place
+_PARAPHRASED_SHARE = 0.6  # of the words that a writer says to have copied
 _LONGEST_ELISION = 600  # characters between two parts of a quotation with [...]
 _NUMBERS_ONLY = 0.4  # share of a claim that common numbers alone must make up
 _PAIR_GAIN = 2  # words of the claim that a second sentence must add
@@ -200,23 +201,13 @@ class Passage:
 
     # 2. and 3. evidence
 
-    def read(self, evidence: Evidence) -> Analysis:
-        """The sentences of an evidence, taken apart together."""
-        if evidence.first == evidence.last:
-            return self.analyses[evidence.first]
-        start, end = self.sentences[evidence.first][0], self.sentences[evidence.last][1]
-        return analyse(self.normalised.text[start:end], self.language)
-
-    def find_evidence(self, claim: Analysis, named: str = "") -> Evidence | None:
-        """The words that the model named, where they stand here; else the nearest sentences; None: no shared word."""
-        if named and len(named) <= _LONGEST_EVIDENCE and (place := self.find_named(named, claim)):
-            first, last = self.sentences_of(*place)
-            held = frozenset().union(*(analysis.stems for analysis in self.analyses[first : last + 1]))
-            return Evidence(*place, first, last, _share(claim.stems, held))
-        return self._nearest(claim)
-
     def find_named(self, named: str, claim: Analysis | None = None) -> tuple[int, int] | None:
-        """The place of the named words; where they stand more than once, that with most of the claim's words."""
+        """Return the place of copied words; where they stand more than once, that with most of the claim's words.
+
+        Blanks, quotation marks, hyphens, the bars between cells and letter case may differ.
+        """
+        if len(named) > _LONGEST_EVIDENCE:
+            return None
         folded = fold_word(self.lower)
         words = WORD.findall(fold_word(normalise(named, fold_case=True, markup=True).text))
         if not words:
@@ -227,7 +218,13 @@ class Passage:
             return places[0] if places else None
         return max(places, key=lambda place: _share(claim.stems, self.analyses[self.sentences_of(*place)[0]].stems))
 
-    def _nearest(self, claim: Analysis) -> Evidence | None:
+    def find_paraphrased(self, named: str) -> tuple[int, int] | None:
+        """Return the sentences nearest to words that a writer copied inexactly; None: they are not this passage's."""
+        nearest = self.find_nearest(analyse(normalise(named[:_LONGEST_EVIDENCE], markup=True).text, self.language))
+        return (nearest.start, nearest.end) if nearest is not None and nearest.share >= _PARAPHRASED_SHARE else None
+
+    def find_nearest(self, claim: Analysis) -> Evidence | None:
+        """Return the sentence, or two neighbours, with most of the claim's words; None: no shared word."""
         stems = claim.stems
         if stems.isdisjoint(self.stems):
             return None

@@ -1,14 +1,14 @@
-"""Citation verification: what a document says, and what it does not.
+"""Citation verification: what code can tell of a sentence and its marks, without understanding either.
 
-Code compares the answer's text with the retrieved passages: a mark alone, in the answer or forged in a document, proves
-nothing. Every mark of every claim gets a citation (`proof.claims` says which words a mark stands for):
+A mark alone proves nothing. Every mark of every claim gets a citation (`proof.claims` says which sentences are claims):
 
-- `verified`: the claim stands letter by letter in the passage that the mark names, or its figure was recomputed,
-  or computed from a table;
-- `contradicted`: the nearest words of that passage say something else (`proof.vetoes`);
-- `misattributed`: that passage has no evidence, or only nearby words, but the claim stands in another one;
-- `unchecked`: there is evidence and nothing in it differs; only a judge can tell whether it entails the claim;
-- `not_found`: no evidence, or the mark names no passage that was shown.
+- `verified`: the sentence stands letter by letter in the passage that the mark names, or in the result of an operation
+  over a table;
+- `misattributed`: the words that are cited, or the sentence, stand in another passage than the mark names;
+- `not_found`: the mark names no passage that was shown, the words that are cited stand nowhere, or the passage has no
+  word of the sentence;
+- `unchecked`: the cited words stand there, or the passage has words near to the sentence. Whether they say what the
+  sentence says is for a judge (`answering.judged`).
 
 A sentence that no mark of its own ends, but that the next marked sentence of its paragraph covers, gets one
 citation: the best that those marks give. Sentences under one mark that quote a run of the passage share one citation.
@@ -20,35 +20,34 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
-from rag_service.answering.proof.analysis import analyse, classify
+from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import Claim, ClaimReader, NamedEvidence
-from rag_service.answering.proof.computed import recompute
-from rag_service.answering.proof.pair import Pair
-from rag_service.answering.proof.passage import Passage, locate, passage_of
-from rag_service.answering.proof.table_values import TableValue
-from rag_service.answering.proof.vetoes import find_difference, find_doubt
-from rag_service.domain import Chunk, Citation, CitationStatus, Hit, ProofMethod
+from rag_service.answering.proof.figures import find_strange_figure
+from rag_service.answering.proof.passage import Evidence, Passage, locate, passage_of
+from rag_service.domain import Chunk, Citation, CitationStatus, CitedWords, Hit, ProofMethod
 from rag_service.language.sentences import Sentence, SentenceStream
-from rag_service.language.words import words
+from rag_service.tables.sentences import CitedCells
 
 SentenceOffsets = tuple[int, int]
 _BETWEEN_SENTENCES = re.compile(r"[\W_]*(?:\d{1,2}[.)]\W*)?")  # white space, list marks, bars of a table
 _ORDER = tuple(CitationStatus)  # best first
-# Share of a claim's words that a passage which the mark does not name must hold to be its source.
+# Share of a sentence's words that a passage which the mark does not name must hold to be its source.
 _ELSEWHERE_SHARE = 0.8
+_LONGEST_SHOWN = 200  # characters of cited words that a reason repeats
 # What speaks against an answer, even beside a citation that verifies the same sentence.
 REFUTED = (CitationStatus.CONTRADICTED, CitationStatus.MISATTRIBUTED, CitationStatus.NOT_FOUND)
 
 
 class CitedClaim(NamedTuple):
-    """Words of the answer with the citations that answer for them."""
+    """A sentence of the answer with the citations that answer for it."""
 
     sentence: SentenceOffsets
-    text: str  # without marks
+    text: str  # without marks and markup
     citations: tuple[int, ...]  # positions among the answer's citations
+    named: Mapping[int, tuple[str, ...]] = {}  # mark → words that the writer copied into it
+    doubt: str = ""  # a figure that stands in nothing that is cited, in a sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +70,7 @@ class Verification:
 
 
 def flag_sentences(claims: Iterable[CitedClaim], citations: Sequence[Citation]) -> tuple[SentenceOffsets, ...]:
-    """The sentences with a claim that no verified citation proves."""
+    """Return the sentences that no verified citation proves."""
     flagged: dict[SentenceOffsets, None] = {}
     for claim in claims:
         for position in claim.citations:
@@ -85,7 +84,7 @@ def flag_sentences(claims: Iterable[CitedClaim], citations: Sequence[Citation]) 
 def verify_answer(
     answer: str, shown: Sequence[Hit], *, others: Sequence[Hit] = (), language: str | None = None
 ) -> Verification:
-    """Checks every citation of a complete answer.
+    """Check every citation of a complete answer.
 
     Args:
         shown: the chunks as the model saw them: `[C1]` names the first.
@@ -107,44 +106,48 @@ class CitationStream:
         shown: Sequence[Hit],
         *,
         others: Sequence[Hit] = (),
+        question: str = "",
         language: str | None = None,
         named: NamedEvidence | None = None,
         clean: Callable[[Hit], Hit] | None = None,
         skip: Callable[[str], bool] | None = None,
-        values: Sequence[TableValue] = (),
+        computed: Mapping[str, CitedCells] | None = None,
     ) -> None:
         """
         Args:
             shown, others, language: as for `verify_answer`.
-            named: the words of evidence that the model gave with its marks.
+            question: its figures may be repeated.
+            named: the words of evidence that the model copied into its marks.
             clean: blanks out, character for character, what in a passage proves nothing.
             skip: tells sentences of the service's own, which make no claim.
-            values: that operations over tables gave for this answer.
+            computed: id of a shown passage → the cells behind it, for results of operations over tables.
         """
         self._language = language
+        self._question = question
         self._hits = [*shown, *others]
         self._shown = len(shown)
         self._clean = clean
         self._skip = skip
-        self._values = values
+        self._computed = computed or {}
         self._passages: dict[int, Passage] = {}
+        self._cited_words: list[str] = []  # of the sentences so far
         self._sentences = SentenceStream(language=language)
         self._reader = ClaimReader(language=language, named=named)
         self._citations: list[Citation] = []
         self._claims: list[CitedClaim] = []
 
     def feed(self, delta: str) -> list[Citation]:
-        """Takes the next piece of the answer; returns the citations that it completed."""
+        """Take the next piece of the answer; return the citations that it completed."""
         return self._check(self._sentences.feed(delta))
 
     def finish(self, delta: str = "") -> Verification:
-        """Takes the last piece; returns the verification of the whole answer, earlier citations included."""
+        """Take the last piece; return the verification of the whole answer, earlier citations included."""
         self._check(self._sentences.flush(delta))
         self._reader.end_paragraph()
         return self.so_far()
 
     def so_far(self) -> Verification:
-        """What is known of the answer; later pieces only add to it."""
+        """Return what is known of the answer; later pieces only add to it."""
         return Verification(
             citations=tuple(self._citations), claims=tuple(self._claims), unmarked=tuple(self._reader.unmarked)
         )
@@ -156,20 +159,42 @@ class CitationStream:
                 continue
             begin = len(self._citations)  # earlier ones have been given out
             for claim in self._reader.read(sentence):
-                first = len(self._citations)
-                cited = list(map(partial(self._cite, claim), claim.marks))
-                if len(cited) > 1:
-                    cited = _outvote(cited)
-                if claim.covered and len(cited) > 1:
-                    cited = [min(cited, key=_rank)]  # one of the marks is enough
-                if first > begin and (whole := self._join(cited)):
-                    self._citations[-1] = whole
-                    first -= 1
-                else:
-                    self._citations += cited
-                positions = tuple(range(first, len(self._citations)))
-                self._claims.append(CitedClaim(claim.sentence, claim.plain, positions))
+                self._add(claim, begin)
         return self._citations[before:]
+
+    def _add(self, claim: Claim, begin: int) -> None:
+        """Cite a claim; `begin`: citations before this one have been given out."""
+        first = len(self._citations)
+        cited = [self._cite(claim, mark) for mark in claim.marks]
+        doubt = ""
+        if not any(citation.status is CitationStatus.VERIFIED for citation in cited):
+            doubt = self._doubt_figures(claim)
+            cited = [self._with_doubt(citation, doubt) for citation in cited] if doubt else cited
+        self._cited_words += (words for copied in claim.named.values() for words in copied)
+        if claim.covered and len(cited) > 1:
+            cited = [min(cited, key=_rank)]  # one of the marks is enough
+        if first > begin and (whole := self._join(cited)):
+            self._citations[-1] = whole
+            first -= 1
+        else:
+            self._citations += cited
+        positions = tuple(range(first, len(self._citations)))
+        self._claims.append(CitedClaim(claim.sentence, claim.plain, positions, claim.named, doubt))
+
+    def _doubt_figures(self, claim: Claim) -> str:
+        """A figure of the claim that stands in nothing that it may come from, in a sentence; empty if there is none."""
+        cited = [self._hits[mark - 1].chunk for mark in claim.marks if 1 <= mark <= self._shown]
+        copied = [words for named in claim.named.values() for words in named]
+        around = {part for chunk in cited for part in _names(chunk)}
+        rests_on = copied or [chunk.text for chunk in cited]
+        figure = find_strange_figure(
+            claim.plain, [*rests_on, self._question, *self._cited_words], others=around, language=self._language
+        )
+        return "" if figure is None else f"“{figure}” does not stand in the words cited."
+
+    @staticmethod
+    def _with_doubt(citation: Citation, doubt: str) -> Citation:
+        return replace(citation, reason=doubt) if citation.status is CitationStatus.UNCHECKED else citation
 
     def _join(self, cited: Sequence[Citation]) -> Citation | None:
         """The last citation and this one as one, if they quote sentences that follow each other under one mark."""
@@ -201,18 +226,21 @@ class CitationStream:
             support=0.0,
         )
         if not 1 <= mark <= self._shown:
-            return citation
+            return replace(citation, reason=f"No passage [C{mark}] was shown.")
         own = mark - 1
         if quoted := self._quoted(citation, claim, own):
             return quoted
-        if computed := self._computed(citation, claim, own):
-            return computed
         for other in range(len(self._hits)):
             if other != own and (quoted := self._quoted(citation, claim, other)):
                 return replace(quoted, status=CitationStatus.MISATTRIBUTED, method=None)
         if claim.quotations and claim.quotes_wrongly(self._passage(own)):
-            return replace(citation, reason="quote: not in the passage")
-        return self._compare(citation, claim, own) or self._find_elsewhere(citation, claim, own) or citation
+            return replace(citation, reason="The words in quotation marks do not stand in the passage.")
+        if copied := claim.named.get(mark, ()):
+            return self._find_copied(citation, claim, copied)
+        nearest = self._passage(own).find_nearest(claim.analysis)
+        if nearest is not None:
+            return self._unchecked(citation, claim, own, [(nearest.start, nearest.end)], nearest)
+        return self._find_elsewhere(citation, claim, own) or citation
 
     def _quoted(self, citation: Citation, claim: Claim, position: int) -> Citation | None:
         """A verified citation if the claim stands letter by letter in the passage."""
@@ -222,56 +250,47 @@ class CitationStream:
         proved = replace(citation, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, support=1.0)
         return self._placed(proved, claim, position, place, is_copy=True)
 
-    def _computed(self, citation: Citation, claim: Claim, position: int) -> Citation | None:
-        """A verified citation of the cells if the claim tells what was computed from the document's tables."""
-        document = self._hits[position].chunk.document
-        for value in self._values:
-            cells = value.cells
-            is_of_document = cells.document_id == document.id
-            if is_of_document and value.proves(claim.analysis, self._passage(position), self._context(position)):
+    def _find_copied(self, citation: Citation, claim: Claim, copied: Sequence[str]) -> Citation:
+        """Where the words stand that the writer copied into a mark: there, in another passage, or nowhere."""
+        own = citation.mark - 1
+        passage = self._passage(own)
+        places = [passage.find_named(words, claim.analysis) for words in copied]
+        near = [
+            passage.find_paraphrased(words) if place is None else place
+            for words, place in zip(copied, places, strict=True)
+        ]
+        if all(near):
+            return self._unchecked(citation, claim, own, [place for place in near if place], None)
+        missing = next(words for words, place in zip(copied, near, strict=True) if place is None)
+        for other in range(len(self._hits)):
+            if other != own and (place := self._passage(other).find_named(missing, claim.analysis)):
+                found = self._placed(citation, claim, other, place)
                 return replace(
-                    citation,
-                    status=CitationStatus.VERIFIED,
-                    method=ProofMethod.COMPUTED,
-                    formula=cells.formula,
-                    support=1.0,
-                    document_id=document.id,
-                    content_hash=document.content_hash,
-                    quote=value.quote or None,
-                    start=cells.start,
-                    end=cells.end,
-                    location=cells.location,
+                    found, status=CitationStatus.MISATTRIBUTED, reason=f"“{_cut(missing)}” stands in another passage."
                 )
-        return None
+        return replace(citation, reason=f"“{_cut(missing)}” does not stand in the passage.")
 
-    def _compare(self, citation: Citation, claim: Claim, position: int) -> Citation | None:
-        """What the evidence of the passage makes of a claim that is no quote; None without evidence."""
-        passage = self._passage(position)
-        evidence = passage.find_evidence(claim.analysis, claim.named.get(citation.mark, ""))
-        if evidence is None:
-            return None
-        found = self._placed(citation, claim, position, (evidence.start, evidence.end))
-        found = replace(found, status=CitationStatus.UNCHECKED, support=round(min(evidence.share, 0.99), 3))
-        pair = Pair(claim.analysis, passage.read(evidence), passage, evidence, self._context(position))
-        difference = find_difference(pair)
-        reckoned = difference is None or difference.veto == "number"
-        computation = recompute(claim.analysis, pair.evidence, passage, pair.context) if reckoned else None
-        if computation is not None and computation.right:
-            return replace(
-                found, status=CitationStatus.VERIFIED, method=ProofMethod.COMPUTED, formula=computation.formula
-            )
-        if computation is not None:
-            reason = f"computed: {computation.said} / {computation.value}"
-            return replace(found, status=CitationStatus.CONTRADICTED, reason=reason, formula=computation.formula)
-        if difference is not None:
-            return replace(found, status=CitationStatus.CONTRADICTED, reason=str(difference))
-        doubt = find_doubt(pair)
-        return found if doubt is None else replace(found, reason=str(doubt))
+    def _unchecked(
+        self,
+        citation: Citation,
+        claim: Claim,
+        position: int,
+        places: Sequence[tuple[int, int]],
+        nearest: Evidence | None,
+    ) -> Citation:
+        """The citation of words that a judge may find to say what the claim says; the first place is the quote."""
+        support = 0.99 if nearest is None else round(min(nearest.share, 0.99), 3)
+        found = [self._placed(citation, claim, position, place) for place in dict.fromkeys(places)]
+        more = tuple(
+            CitedWords(quote=one.quote or "", start=one.start or 0, end=one.end or 0, location=one.location)
+            for one in found[1:]
+        )
+        return replace(found[0], status=CitationStatus.UNCHECKED, support=support, evidence=more)
 
     def _find_elsewhere(self, citation: Citation, claim: Claim, own: int) -> Citation | None:
         """Where no word of a claim stands in the passage that its mark names: another one that has nearly all."""
         for position in range(len(self._hits)):
-            evidence = self._passage(position).find_evidence(claim.analysis) if position != own else None
+            evidence = self._passage(position).find_nearest(claim.analysis) if position != own else None
             if evidence is not None and evidence.share >= _ELSEWHERE_SHARE:
                 found = self._placed(citation, claim, position, (evidence.start, evidence.end))
                 return replace(found, status=CitationStatus.MISATTRIBUTED, support=round(evidence.share, 3))
@@ -282,41 +301,65 @@ class CitationStream:
     ) -> Citation:
         """The citation with its quote and place; `place` counts normalised characters of the passage."""
         chunk: Chunk = self._hits[position].chunk
-        first, last = self._passage(position).normalised.original(*place)
-        if chunk.text[last : last + 1] in (")", "]") and _is_open(chunk.text[first:last], chunk.text[last]):
-            last += 1  # the bracket that closes one inside the quote: outer punctuation was not looked for
-        quote = chunk.text[first:last]
-        start = chunk.start + first + len(quote) - len(quote.lstrip())
-        quote = quote.strip()
-        end = start + len(quote)
-        return replace(
-            citation,
-            chunk_id=chunk.id,
-            document_id=chunk.document.id,
-            content_hash=chunk.document.content_hash,
-            quote=quote,
-            start=start,
-            end=end,
-            location=locate(chunk, start, end, claim.analysis, is_copy=is_copy),
-        )
-
-    def _context(self, position: int) -> frozenset[str]:
-        """Stems of the document's title and of the passage's headings and sheet names."""
-        chunk = self._hits[position].chunk
-        places = {(*span.location.headings, span.location.sheet or "") for span in chunk.spans}
-        text = " ".join((chunk.document.title, *(part for place in places for part in place)))
-        return frozenset(classify(word, self._language).stem for word in words(text))
+        if cells := self._computed.get(chunk.id):
+            return _at_cells(citation, chunk, cells)
+        return place_words(citation, chunk, self._passage(position), place, claim.plain, is_copy=is_copy)
 
 
-def _outvote(citations: list[Citation]) -> list[Citation]:
-    """Of several marks, one passage may hold what the other does not; the nearest evidence decides."""
-    best = max((c.support for c in citations if c.status is not CitationStatus.CONTRADICTED), default=0.0)
-    return [
-        replace(citation, status=CitationStatus.UNCHECKED, reason=None, formula=None)
-        if citation.status is CitationStatus.CONTRADICTED and citation.support < best
-        else citation
-        for citation in citations
-    ]
+def place_words(
+    citation: Citation,
+    chunk: Chunk,
+    passage: Passage,
+    place: tuple[int, int],
+    sentence: str,
+    *,
+    is_copy: bool = False,
+) -> Citation:
+    """Return the citation with its quote and place; `place` counts normalised characters of the chunk's passage."""
+    first, last = passage.normalised.original(*place)
+    if chunk.text[last : last + 1] in (")", "]") and _is_open(chunk.text[first:last], chunk.text[last]):
+        last += 1  # the bracket that closes one inside the quote: outer punctuation was not looked for
+    quote = chunk.text[first:last]
+    start = chunk.start + first + len(quote) - len(quote.lstrip())
+    quote = quote.strip()
+    end = start + len(quote)
+    return replace(
+        citation,
+        chunk_id=chunk.id,
+        document_id=chunk.document.id,
+        content_hash=chunk.document.content_hash,
+        quote=quote,
+        start=start,
+        end=end,
+        location=locate(chunk, start, end, analyse(sentence, passage.language), is_copy=is_copy),
+    )
+
+
+def _at_cells(citation: Citation, chunk: Chunk, cells: CitedCells) -> Citation:
+    """The citation of a result of an operation over a table: its cells, and how they were reckoned with."""
+    is_proved = citation.status is CitationStatus.VERIFIED
+    return replace(
+        citation,
+        method=ProofMethod.COMPUTED if is_proved else None,
+        formula=cells.formula or None,
+        document_id=chunk.document.id,
+        content_hash=chunk.document.content_hash,
+        quote=chunk.text,
+        start=cells.start,
+        end=cells.end,
+        location=cells.location,
+    )
+
+
+def _names(chunk: Chunk) -> set[str]:
+    """The title and file name of a passage's document, its date, and its headings and sheets."""
+    document = chunk.document
+    names = {document.title, document.file_name or "", document.updated_at.date().isoformat()}
+    return names.union(*({*span.location.headings, span.location.sheet or ""} for span in chunk.spans))
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"
 
 
 def _rank(citation: Citation) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import structlog
@@ -23,7 +23,7 @@ from rag_service.domain import Hit, Step
 from rag_service.errors import InputError, RagError
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.call import ToolCall
-from rag_service.tables.asking.answers import ComputedAnswer
+from rag_service.tables.sentences import CitedCells
 
 log = structlog.get_logger(__name__)
 
@@ -62,12 +62,17 @@ class Steps:
     steps: list[Step] = field(default_factory=list)
     messages: list[ChatMessage] = field(default_factory=list)  # after the prompt: calls and their results
     found: list[Hit] = field(default_factory=list)  # by searches, in their order
-    computed: list[ComputedAnswer] = field(default_factory=list)
+    computed: dict[str, CitedCells] = field(default_factory=dict)  # id of a result's passage → the cells behind it
 
     @property
     def offered(self) -> Sequence[FunctionTool]:
         """The tools that the next call of the model may use."""
         return OFFERED if self.toolbox is not None and self.calls_left > 0 and self.room > 0 else ()
+
+    @property
+    def results(self) -> str:
+        """What the tools gave, as the model read it."""
+        return "\n\n".join(m.content or "" for m in self.messages if m.role is MessageRole.TOOL)
 
     @property
     def tokens(self) -> int:
@@ -107,8 +112,6 @@ class Steps:
             added, told = self._tell(result)
             if name == "search":
                 self.found += result.hits
-            if result.computed is not None:
-                self.computed.append(result.computed)
             failed = False
         except InputError as error:
             told = f"Error: {error.message}"
@@ -133,7 +136,7 @@ class Steps:
         parts: list[str] = []
         added: list[Hit] = []
         room = self.room
-        for hit in result.hits:
+        for hit in (*self._result(result), *result.hits):
             if (mark := marks.get(hit.chunk.id)) is not None:
                 parts.append(f"[C{mark}] is shown above.")
                 continue
@@ -145,9 +148,17 @@ class Steps:
             added.append(hit)
             parts.append(text)
         self.shown += added
-        if result.text:
+        if result.text and result.computed is None:
             parts.append(f"{self.boundary}\n{neutralise(result.text)}\n{self.boundary}")
         return tuple(added), "\n\n".join(parts)
+
+    def _result(self, result: ToolResult) -> list[Hit]:
+        """What was computed, as a passage that has not been shown."""
+        if result.computed is None:
+            return []
+        chunk_id = f"computed-{len(self.computed) + 1}"
+        self.computed[chunk_id] = result.computed.cells
+        return [replace(result.computed.hit, chunk=replace(result.computed.hit.chunk, id=chunk_id))]
 
 
 def _read_arguments(call: ToolCall) -> dict[str, object] | None:

@@ -17,6 +17,7 @@ from rag_service.domain import (
     Chunk,
     Condition,
     ConditionGroup,
+    DocumentRef,
     Filters,
     Hit,
     Identity,
@@ -33,7 +34,7 @@ from rag_service.store.database import Database
 from rag_service.store.search.reach import ReachedDocument, find_documents, read_chunks
 from rag_service.tables.asking.answers import ComputedAnswer, TableAnswers
 from rag_service.tables.asking.proposals import AskedCondition, AskedOperation
-from rag_service.tables.sentences import rounded, write_number
+from rag_service.tables.sentences import CitedCells, rounded, write_number
 
 READ_TOKENS = 1_500  # of one reading, unless the caller has less room
 _CELL_CHUNKS = 3  # passages that show the cells of a result
@@ -49,7 +50,15 @@ class ToolResult:
     hits: tuple[Hit, ...] = ()  # passages, in the order to show them
     text: str = ""  # besides: a computed value, or where to read on
     next_part: int | None = None  # of a reading that did not come to the end, from 1
-    computed: ComputedAnswer | None = None
+    computed: ComputedPassage | None = None  # `text` once more, for answers that cite it
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputedPassage:
+    """The result of an operation over a table as a passage, which sentences can cite."""
+
+    hit: Hit
+    cells: CitedCells  # behind the result; of several the first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,10 +199,11 @@ class Toolbox:
         if found is None:
             return ToolResult(text=load_language(language).tables.answers["nothing"].format(where="") + ".")
         starts = [cells.start for cells in found.quotes if cells.start is not None]
-        chunks = [
-            chunk for chunk in await self._chunks(document) if any(chunk.start <= start < chunk.end for start in starts)
-        ]
-        return ToolResult(hits=tuple(map(_unrated, chunks[:_CELL_CHUNKS])), text=_write(found), computed=found)
+        chunks = await self._chunks(document)
+        holding = [chunk for chunk in chunks if any(chunk.start <= start < chunk.end for start in starts)]
+        result = _make_passage(found, chunks[0].document)
+        hits = tuple(map(_unrated, holding[:_CELL_CHUNKS]))
+        return ToolResult(hits=hits, text=result.hit.chunk.text, computed=result)
 
     async def _find(self, names: Sequence[str]) -> list[ReachedDocument]:
         """Documents within reach with one of the names; raises InputError if there are none."""
@@ -260,8 +270,10 @@ def _unrated(chunk: Chunk) -> Hit:
     return Hit(chunk=chunk, scores=Scores(relevance=0.0))
 
 
-def _write(found: ComputedAnswer) -> str:
+def _make_passage(found: ComputedAnswer, document: DocumentRef) -> ComputedPassage:
     """The sentences of a result, with the formulas behind them."""
     sentences = ["".join(part for part in one if isinstance(part, str)) + "." for one in found.wording.sentences]
     formulas = dict.fromkeys(cells.formula for cells in found.quotes if cells.formula)
-    return "\n".join([*sentences, *(f"Formula: {formula}" for formula in formulas)])
+    text = "\n".join([*sentences, *(f"Formula: {formula}" for formula in formulas)])
+    chunk = Chunk(id="computed", document=document, index=0, text=text, start=0, end=len(text))
+    return ComputedPassage(hit=_unrated(chunk), cells=next(iter(found.quotes)))

@@ -14,6 +14,7 @@ from rag_service.api.http.schemas import (
     AnswerBody,
     CitationBody,
     ContextBody,
+    EvidenceBody,
     FlaggedBody,
     GuardrailCheckBody,
     GuardrailsBody,
@@ -26,7 +27,7 @@ from rag_service.api.http.schemas import (
     StepBody,
     TimingsBody,
 )
-from rag_service.domain import Answer, Citation, GuardrailCheck, Hit, describe_place
+from rag_service.domain import Answer, Citation, CitedWords, GuardrailCheck, Hit, describe_place
 from rag_service.word_boxes import with_boxes
 
 if TYPE_CHECKING:
@@ -81,11 +82,17 @@ def present_citation(citation: Citation, hits: Iterable[Hit]) -> CitationBody:
     """A citation with the title and place of its document, which is that of one of the passages."""
     documents = (hit.chunk.document for hit in hits)
     document = next((document for document in documents if document.id == citation.document_id), None)
+    words: list[Citation | CitedWords] = [] if citation.quote is None else [citation, *citation.evidence]
+    evidence = [
+        present(EvidenceBody, one, place=None if document is None else describe_place(document, one.location))
+        for one in words
+    ]
     return present(
         CitationBody,
         citation,
         title=None if document is None else document.title,
-        place=None if document is None else describe_place(document, citation.location),
+        place=evidence[0].place if evidence else None,
+        evidence=evidence,
     )
 
 

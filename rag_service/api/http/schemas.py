@@ -237,6 +237,16 @@ class ContextBody(Struct, kw_only=True, frozen=True, rename="camel"):
     snippet: str
 
 
+class EvidenceBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Words of a document, exactly where they stand."""
+
+    quote: str
+    start: Annotated[int | None, Meta(description="First character in the document's stored text.")]
+    end: int | None
+    location: LocationBody | None
+    place: str | None
+
+
 class CitationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """A mark in the answer, resolved and checked. Place and quote are null when nothing supports it."""
 
@@ -245,9 +255,7 @@ class CitationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     method: Annotated[
         str | None, Meta(description="How it was verified: quote, judge or computed; null if it was not.")
     ]
-    reason: Annotated[
-        str | None, Meta(description="Difference between answer and passage, such as `number: 12 month / 6 month`.")
-    ]
+    reason: Annotated[str | None, Meta(description="Why it was not verified, in a sentence.")]
     formula: Annotated[str | None, Meta(description="Formula of a computed figure, such as `24 + 60 = 84`.")]
     judge: Annotated[str | None, Meta(description="Name of the judge if the method is judge, otherwise null.")]
     quote: str | None
@@ -262,6 +270,12 @@ class CitationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     support: float
     sentence_start: Annotated[int, Meta(description="Start of the marked sentence in the answer, in characters.")]
     sentence_end: int
+    evidence: Annotated[
+        list[EvidenceBody],
+        Meta(
+            description="All words of the passage that the sentence rests on, the quote first; empty without a quote."
+        ),
+    ] = []
 
 
 class ConfidenceBody(Struct, kw_only=True, frozen=True, rename="camel"):

@@ -83,9 +83,19 @@ class WatchedJudge:
         return self.examination is not None and self.examination.state == "passed"
 
     @property
+    def is_believed(self) -> bool:
+        """Whether it errs so seldom that a doubt of code does not count beside its word."""
+        return self.is_used and self.examination is not None and self.examination.is_believed
+
+    @property
+    def sees_answers(self) -> bool:
+        """Whether it is shown whole answers, and not one sentence at a time."""
+        return isinstance(self._judge, AnswerJudge)
+
+    @property
     def tells_answers(self) -> bool:
         """Whether its word on whole answers counts."""
-        return self.is_used and self.examination is not None and self.examination.tells_answers
+        return self.sees_answers and self.is_used and self.examination is not None and self.examination.tells_answers
 
     async def read_weights(self) -> str:
         """The digest of the model's weights; "": nobody can tell it. Raises ModelError if its server is down."""
@@ -93,16 +103,16 @@ class WatchedJudge:
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
         """One verdict for each claim, in the same order; None where the judge gave none in time."""
-        return list((await self.judge_answer(JudgedAnswer(question="", text="", claims=claims))).verdicts)
+        return list((await self.judge_answer(JudgedAnswer(question="", claims=claims))).verdicts)
 
     async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
         """One verdict for each claim, in the same order, and a word on the answer, in one call.
 
-        None where the judge gave none in time. A judge that cannot tell about answers is not asked without claims.
+        None where the judge gave none in time. It is not asked without claims.
         """
         claims = answer.claims
         judgement = Judgement(verdicts=[None] * len(claims))
-        if not claims and not (answer.question and isinstance(self._judge, AnswerJudge)):
+        if not claims:
             return judgement
         began = time.perf_counter()
         try:
@@ -125,7 +135,7 @@ class WatchedJudge:
     async def ask(self, answer: JudgedAnswer) -> Judgement:
         """The same, uncounted. Raises TimeoutError, and whatever the judge raises."""
         async with asyncio.timeout(self._seconds):
-            if answer.question and isinstance(self._judge, AnswerJudge):
+            if isinstance(self._judge, AnswerJudge):
                 return _check(await self._judge.judge_answer(answer), len(answer.claims))
             return _check(Judgement(verdicts=await self._judge.judge(answer.claims)), len(answer.claims))
 

@@ -1,39 +1,53 @@
-"""The chat model as judge: all claims of an answer, and the answer itself, in one structured call.
+"""The chat model as judge: all sentences of an answer beside all passages that its writer saw, in one structured call.
 
-Each verdict has a quote. A verdict "supported" counts only with the words that show it; the caller looks for them in
-the passage. So a model that would say yes to everything proves nothing that the passage does not hold.
+Each verdict has a quote. "Supported" counts only with the words that show it, and "contradicted" only with those that
+stand against it; the caller looks for them in the passages. A long answer is judged in parts, each with the sentences
+before it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage
 
 from rag_service.domain import AnswersQuestion, Purpose
 from rag_service.errors import ModelOutputError
-from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict, extract
+from rag_service.language.languages import FALLBACK_LANGUAGE
+from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict
 from rag_service.models.llm.call import numbered_schema
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.servers.resilience import Slots
 
 log = structlog.get_logger(__name__)
 
-MAX_CLAIMS = 40  # of one call; further ones are not judged
-INSTRUCTION_TOKENS = 900
+CLAIMS_AT_ONCE = 40  # of one call
+MAX_CALLS = 5  # for one answer; further sentences are not judged
 REPLY_TOKENS = 64
 VERDICT_TOKENS = 120  # one verdict with its quote
 # The quote before the verdict: a model decides better after it has looked.
 _VERDICT = {"quote": {"type": "string"}, "supported": {"type": "boolean"}}
-CHARS_PER_TOKEN = 3  # low, so that languages with short tokens fit too
 
 _ANSWERS = {"type": "string", "enum": [word.value for word in AnswersQuestion]}
 
-WritePrompt = Callable[[JudgedAnswer], Sequence[ChatMessage]]  # numbers the claims from 1
+
+@dataclass(frozen=True, kw_only=True)
+class JudgePrompt:
+    """The messages of one call."""
+
+    messages: Sequence[ChatMessage]
+    tokens: int  # our count of them
+
+
+class WritePrompt(Protocol):
+    """Writes the prompt that asks for verdicts on the claims [first, last) of an answer, numbered from 1."""
+
+    def __call__(self, answer: JudgedAnswer, first: int, last: int, *, is_short: bool) -> JudgePrompt:
+        """`is_short`: only the passages that these claims cite, where the whole prompt does not fit the window."""
 
 
 class LLMJudge:
@@ -59,7 +73,7 @@ class LLMJudge:
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
         """Verdicts with quotes, in the order of the claims. Raises ModelError if the model cannot be used."""
         language = claims[0].language if claims else None
-        judgement = await self.judge_answer(JudgedAnswer(question="", text="", claims=claims, language=language))
+        judgement = await self.judge_answer(JudgedAnswer(question="", claims=claims, language=language))
         return list(judgement.verdicts)
 
     async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
@@ -67,31 +81,42 @@ class LLMJudge:
 
         Raises ModelError if the model cannot be used.
         """
-        shown = self._fit(answer)
-        asked = len(shown.claims)
+        count = len(answer.claims)
+        at_once = max(1, min(CLAIMS_AT_ONCE, self._chat.context_window // 4 // VERDICT_TOKENS))
+        firsts = range(0, count, at_once)[:MAX_CALLS] or range(1)
+        verdicts: list[Verdict | None] = []
+        answers = None
+        for first in firsts:
+            last = min(count, first + at_once)
+            is_last = last == count
+            judgement = await self._ask(answer, first, last, with_answer=is_last and bool(answer.question))
+            verdicts += judgement.verdicts
+            answers = judgement.answers
+        return Judgement(verdicts=[*verdicts, *[None] * (count - len(verdicts))], answers=answers)
+
+    async def _ask(self, answer: JudgedAnswer, first: int, last: int, *, with_answer: bool) -> Judgement:
+        asked, reply_tokens = last - first, REPLY_TOKENS + VERDICT_TOKENS * (last - first)
+        limit = self._chat.prompt_limit(answer.language or FALLBACK_LANGUAGE, answer_tokens=reply_tokens)
+        prompt = self._write_prompt(answer, first, last, is_short=False)
+        if is_short := prompt.tokens > limit:
+            prompt = self._write_prompt(answer, first, last, is_short=True)
+        unjudged = Judgement(verdicts=[None] * asked)
+        if prompt.tokens > limit:
+            log.warning("judge_prompt_too_long", model=self._chat.model_name, tokens=prompt.tokens, limit=limit)
+            return unjudged
+        tools = () if is_short or answer.prompt is None else answer.prompt.tools
         try:
             reply = await self._chat.complete_json(
-                self._write_prompt(shown),
-                make_schema(asked, with_answer=bool(answer.question)),
+                prompt.messages,
+                make_schema(asked, with_answer=with_answer),
                 purpose=Purpose.JUDGE,
-                max_tokens=REPLY_TOKENS + VERDICT_TOKENS * asked,
+                max_tokens=reply_tokens,
+                tools=tools,
             )
-            judgement = parse_judgement(reply, asked)
+            return parse_judgement(reply, asked)
         except ModelOutputError as error:
             log.warning("judge_verdicts_invalid", model=self._chat.model_name, reason=error.message)
-            return Judgement(verdicts=[None] * len(answer.claims))
-        return replace(judgement, verdicts=[*judgement.verdicts, *[None] * (len(answer.claims) - asked)])
-
-    def _fit(self, answer: JudgedAnswer) -> JudgedAnswer:
-        """What the model's window has room for: the first claims, with extracts of their passages."""
-        window = self._chat.context_window
-        text = answer.text[: window // 4 * CHARS_PER_TOKEN]
-        asked = answer.claims[: max(1, min(MAX_CLAIMS, window // 2 // VERDICT_TOKENS))]
-        if asked:
-            left = (window - INSTRUCTION_TOKENS - VERDICT_TOKENS * len(asked)) * CHARS_PER_TOKEN
-            room = max(400, (left - len(answer.question) - len(text)) // len(asked))
-            asked = [replace(claim, passage=extract(claim.passage, claim.evidence, room)) for claim in asked]
-        return replace(answer, text=text, claims=asked)
+            return unjudged
 
 
 def make_schema(claims: int, *, with_answer: bool) -> dict[str, Any]:
@@ -131,7 +156,4 @@ def _verdict(entry: dict[str, Any]) -> Verdict | None:
     supported, quote = entry.get("supported"), entry.get("quote")
     if not isinstance(supported, bool):
         return None
-    if not supported:
-        return Verdict(entailed=False)
-    quote = quote.strip() if isinstance(quote, str) else ""
-    return Verdict(entailed=True, quote=quote) if quote else None  # unproved
+    return Verdict(entailed=supported, quote=quote.strip() if isinstance(quote, str) else "")

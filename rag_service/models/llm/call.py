@@ -44,26 +44,37 @@ _SCHEMA_INSTRUCTION = "Reply with JSON only, without any other text. It must fol
 
 
 def prepare_call(
-    llm: LLM, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: Mapping[str, Any] | None
+    llm: LLM,
+    messages: Sequence[ChatMessage],
+    *,
+    max_tokens: int | None,
+    schema: Mapping[str, Any] | None,
+    named_tools: Sequence[BaseTool] = (),
 ) -> tuple[LLM, list[ChatMessage], dict[str, Any]]:
-    """The LLM, messages and keyword arguments of one call.
+    """Return the LLM, messages and keyword arguments of one call.
 
     Limits are fields of LlamaIndex's classes and not arguments of a call: a changed copy shares the client. A
     class without such a field keeps its own limit. A model that cannot be held to a schema is asked to follow it.
+    `named_tools` stand in the prompt as in the calls before, so that a server finds its beginning in its prefix cache,
+    but may not be called. Ollama has no way to say so, and holds the reply to the schema alone.
     """
     messages = list(messages)
+    shown = [tool.metadata.to_openai_tool(skip_length_check=True) for tool in named_tools]
     if _derives_from(type(llm), _OLLAMA):
         if max_tokens is not None:
             options = {**getattr(llm, "additional_kwargs", {}), "num_predict": max_tokens}
             llm = llm.model_copy(update={"additional_kwargs": options})
-        return llm, messages, {} if schema is None else {"format": dict(schema)}
+        if schema is None:
+            return llm, messages, {}
+        return llm, messages, {"format": dict(schema), **({"tools": shown} if shown else {})}
     if max_tokens is not None and "max_tokens" in type(llm).model_fields:
         llm = llm.model_copy(update={"max_tokens": max_tokens})
     if schema is None:
         return llm, messages, {}
     if _derives_from(type(llm), _OPENAI):  # https://platform.openai.com/docs/guides/structured-outputs
         json_schema = {"name": "answer", "schema": dict(schema), "strict": True}
-        return llm, messages, {"response_format": {"type": "json_schema", "json_schema": json_schema}}
+        held: dict[str, Any] = {"response_format": {"type": "json_schema", "json_schema": json_schema}}
+        return llm, messages, held | ({"tools": shown, "tool_choice": "none"} if shown else {})
     instruction = ChatMessage(role=MessageRole.SYSTEM, content=_SCHEMA_INSTRUCTION + json.dumps(dict(schema)))
     return llm, [instruction, *messages], {}
 

@@ -234,7 +234,7 @@ class ChatModel:
         logged as `prompt_truncated`. `retractable`: whether the reader can follow a `restart`; for one who cannot,
         the text is held until it is known whether the model marks the beginning of its thoughts. `switched`: tell
         the server whether to think, as the settings say. `tools` are offered to a model that can call them; its calls
-        are in the last delta, at most `MAX_ARGUMENTS` characters of them.
+        are in the last delta, at most `MAX_ARGUMENTS` characters of them. With a `response_schema` they are only named.
 
         Raises:
             ModelBusyError: too many requests wait here, or the server answers 429 or 503 to the last.
@@ -269,13 +269,24 @@ class ChatModel:
     ) -> AsyncGenerator[ChatDelta]:
         if response_schema is not None and not self.structured_output:
             raise ModelOutputError("The language model cannot produce structured output.")
-        prepare = partial(prepare_call, messages=messages, max_tokens=max_tokens, schema=response_schema)
+        named = () if response_schema is None else tools
+        prepare = partial(
+            prepare_call, messages=messages, max_tokens=max_tokens, schema=response_schema, named_tools=named
+        )
         spare = self.unswitched  # asked instead if the server refuses to be told whether to think
         llm, prepared, options = prepare(spare if spare and (self.refuses_switch or not switched) else self.llm)
         spare = prepare(spare)[0] if spare and switched and self.refuses_switch is None else None
         self.breaker.check()  # before anybody waits for a slot
         async with self.slots.take():
-            call = ChatCall(llm, prepared, options, limits=self.limits, retries=self.retries, spare=spare, tools=tools)
+            call = ChatCall(
+                llm,
+                prepared,
+                options,
+                limits=self.limits,
+                retries=self.retries,
+                spare=spare,
+                tools=() if named else tools,
+            )
             answer = self._begin_answer(max_tokens, retractable=retractable)
             outcome = "left or failed"
             text: str | None = ""
@@ -371,15 +382,19 @@ class ChatModel:
         *,
         purpose: Purpose = Purpose.ANSWER,
         max_tokens: int | None = None,
+        tools: Sequence[BaseTool] = (),
     ) -> str:
-        """The whole answer as JSON text that the model was held to `schema` for.
+        """Return the whole answer as JSON text that the model was held to `schema` for.
 
         The text is not validated here: a model may ignore the schema. A model that answers nothing is asked once more
-        without telling it whether to think, which some cannot follow beside a schema.
+        without telling it whether to think, which some cannot follow beside a schema. `tools` are named in the prompt,
+        as in the calls before, and may not be called.
 
         Raises ModelOutputError if the model cannot follow a schema or `max_tokens` cut the JSON off.
         """
-        ask = partial(self.stream, messages, purpose=purpose, max_tokens=max_tokens, response_schema=schema)
+        ask = partial(
+            self.stream, messages, purpose=purpose, max_tokens=max_tokens, response_schema=schema, tools=tools
+        )
         try:
             text, last = await collect(ask())
         except _NoAnswerError:

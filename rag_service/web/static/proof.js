@@ -37,9 +37,11 @@ export function proofDetail(citation) {
 
 /** What a sentence says and its passage does not: "$13.25 is not in the passage"; null where nothing was found. */
 export function differenceOf({ status, reason }) {
-  const [, said, found] = (status !== "verified" && /^\w+: (.+) \/ (.+)$/s.exec(reason ?? "")) || [];
-  if (!said) return null;
-  return found.startsWith("not ") ? t("missing_in_passage", { said }) : t("difference", { said, found });
+  if (status === "verified" || !reason) return null;
+  const [, found] = /says: “(.+)”$/s.exec(reason) ?? [];
+  if (found) return t("source_says", { found });
+  const [, said] = /^“(.+)” (?:does not stand|stands)/s.exec(reason) ?? [];
+  return said ? t("missing_in_passage", { said }) : null;
 }
 
 /** How many citations there are of each kind: "exact quote (2) · reworded (1)". */

@@ -76,29 +76,6 @@ async def test_compute_runs_a_plan_with_the_cells_behind_it(service: Components,
     assert SQL not in caught.value.message
 
 
-@pytest.mark.parametrize(
-    ("question", "certain"),
-    [
-        ("What is the total stock in Lyon?", True),
-        ("What is the total stock?", False),  # the plan leaves rows out
-        ("What is the average stock in Lyon?", False),
-        ("What is the total stock in Lyon, broken tents included?", False),  # a word that nothing accounts for
-        ("", False),
-    ],
-)
-async def test_an_operation_that_the_words_of_the_question_ask_for_is_certain(
-    service: Components, ingest: Ingest, question: str, certain: bool
-) -> None:
-    await ingest(tents(), "tents.xlsx")
-    box = service.tools.of(LOCAL_ADMIN, language="en", question=question)
-    where = [{"column": "Warehouse", "comparison": "=", "values": ["Lyon"]}]
-    plan = {"document": "tents.xlsx", "operation": "sum", "column": "Stock", "filters": where}
-    computed = (await box.call("compute", plan)).computed
-    assert computed is not None
-    assert (computed.wording.warning == "") is certain
-    assert ("lyon" in computed.asked_cells) is ("Lyon" in question)
-
-
 async def test_no_tool_leaves_the_scope_of_the_request(service: Components, documents: Any) -> None:
     allowed = documents["leave.md"].document_id
     box = service.tools.of(LOCAL_ADMIN, Filters(document_ids=(allowed,)), threshold=0.0)

@@ -58,10 +58,10 @@ async def test_sentences_without_marks_are_compared_with_the_passage_that_says_i
     )
     assert verdicts(checked) == [
         ("Parking costs 75 euros a year.", "verified", [1]),
-        ("Children under eight swim free of charge.", "contradicted", [2]),
+        ("Children under eight swim free of charge.", "unchecked", [2]),
         ("The mayor resigned.", "not_found", []),
     ]
-    assert [reason.code for reason in checked.reasons] == ["contradicted", "unproved"]
+    assert [reason.code for reason in checked.reasons] == ["unproved"]
     assert [checked.checked.text[start:end].strip() for start, end in checked.checked.flagged] == [
         "Children under eight swim free of charge.",
         "The mayor resigned.",
@@ -110,14 +110,12 @@ class Yes:
         return Judgement(verdicts=await self.judge(answer.claims), answers=AnswersQuestion.PARTLY)
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
-        if claims and (not self.asked or self.asked[-1] != (len(claims), "When?")):
-            self.asked.append((len(claims), ""))
         return [Verdict(entailed=True) for _ in claims]
 
 
 @pytest.mark.parametrize(
     ("count", "calls"),
-    [(2, [(2, "When?")]), (AT_ONCE + 5, [(AT_ONCE, ""), (5, ""), (0, "When?")])],
+    [(2, [(2, "When?")]), (AT_ONCE + 5, [(AT_ONCE, ""), (5, "When?")])],
 )
 async def test_a_long_text_is_judged_some_sentences_at_a_time_and_asked_about_once(
     count: int, calls: list[tuple[int, str]]

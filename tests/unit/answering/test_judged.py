@@ -1,4 +1,4 @@
-"""What becomes of a judge's verdicts: code has the last word."""
+"""What becomes of a judge's verdicts."""
 
 from __future__ import annotations
 
@@ -29,89 +29,161 @@ class JudgeDouble:
     answers: AnswersQuestion | None = AnswersQuestion.YES
     name: str = "double"
     asked: list[JudgedAnswer] = field(default_factory=list)
-    alone: list[JudgedClaim] = field(default_factory=list)  # asked without the answer
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> Sequence[Verdict | None]:
-        self.alone += claims
-        return self.verdicts
+        raise AssertionError("asked about the whole answer")
 
     async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
         self.asked.append(answer)
         return Judgement(verdicts=self.verdicts, answers=self.answers)
 
 
+OTHER = make_hit("Refunds for season tickets take 30 days.", 2, title="Season tickets 2027")
+
+
 async def judge(
-    answer: str, *verdicts: Verdict | None, shown: Sequence[Hit] = (PASS,), tells_answers: bool = True
+    answer: str,
+    *verdicts: Verdict | None,
+    shown: Sequence[Hit] = (PASS, OTHER),
+    tells_answers: bool = True,
+    is_believed: bool = True,
 ) -> tuple[CheckedAnswer, JudgeDouble]:
-    checker = AnswerChecker(shown, notice="-", language="en")
+    checker = AnswerChecker(shown, notice="-", question=QUESTION, language="en")
     checker.feed(answer)
     double = JudgeDouble(verdicts)
     watched = WatchedJudge(double, seconds=5)
     outcome = passed(watched)
+    if not is_believed:  # it lets a few wrong sentences through
+        outcome = replace(outcome, yes=outcome.yes + 3)
     watched.examination = outcome if tells_answers else replace(outcome, beside=0)
     checked, _ = await judge_answer(watched, checker.finish()[1], shown, question=QUESTION, language="en")
     return checked, double
 
 
+def statuses(checked: CheckedAnswer) -> list[CitationStatus]:
+    return [citation.status for citation in checked.citations]
+
+
 YES = Verdict(entailed=True, quote="Refunds take 14 days")
+NO = Verdict(entailed=False, quote="")
 
 
 async def test_an_entailed_sentence_is_verified_by_the_judge() -> None:
     checked, double = await judge(REWORDED, YES)
     (citation,) = checked.citations
     assert (citation.status, citation.method, citation.judge) == (V, ProofMethod.JUDGE, "double")
-    assert (checked.flagged, checked.refuted) == ((), 0.0)
+    assert (checked.flagged, checked.refuted, checked.proved) == ((), 0.0, 1.0)
     (asked,) = double.asked
-    assert (asked.question, asked.text) == (QUESTION, "Getting the money back takes 14 days.")
+    assert (asked.question, list(asked.passages)) == (QUESTION, [PASS, OTHER])
     (claim,) = asked.claims
     assert claim.sentence == "Getting the money back takes 14 days."
     assert claim.evidence == "Refunds take 14 days from the request."
-    assert claim.passage == PASS.chunk.text
+    assert claim.passage == f"{PASS.chunk.document.title}\n{PASS.chunk.text}"
+
+
+async def test_the_judge_sees_the_sentence_as_written_and_the_words_copied_into_its_marks() -> None:
+    _, double = await judge('## Refunds\n\nE-tickets: money back in 14 days [C1 "14 days from the request"][C2].', YES)
+    (claim,) = double.asked[0].claims
+    assert (claim.sentence, claim.before) == ("E-tickets: money back in 14 days.", "## Refunds")
+    assert list(claim.marks) == [(1, ("14 days from the request",)), (2, ())]
+
+
+async def test_all_sentences_are_judged_in_order_quotes_and_unmarked_ones_too() -> None:
+    checked, double = await judge(
+        "It takes two weeks.\n\nChildren ride free [C1]. Getting the money back takes 14 days [C1].", YES, YES, YES
+    )
+    assert [claim.sentence for claim in double.asked[0].claims] == [
+        "It takes two weeks.",
+        "Children ride free.",
+        "Getting the money back takes 14 days.",
+    ]
+    assert statuses(checked) == [V, V, V]
+    bare = checked.citations[-1]  # the judge's words stand for the mark that its writer left out
+    assert (bare.mark, bare.quote, checked.unmarked, checked.flagged) == (1, "Refunds take 14 days", (), ())
 
 
 @pytest.mark.parametrize(
-    ("verdict", "reason"),
+    ("verdict", "status"),
     [
-        (Verdict(entailed=False), NOT_SUPPORTED),
-        (Verdict(entailed=True, quote="Refunds are immediate"), NOT_SUPPORTED),  # words that the passage lacks
-        (None, None),
+        (NO, U),
+        (Verdict(entailed=True, quote="Refunds are immediate"), U),  # words that no passage has
+        (Verdict(entailed=True, quote="the"), U),  # words that say nothing
+        (Verdict(entailed=True, quote=""), U),
+        (None, U),
+        (Verdict(entailed=False, quote="Refunds for season tickets take 30 days"), CitationStatus.CONTRADICTED),
     ],
 )
-async def test_without_a_supported_verdict_it_stays_unchecked(verdict: Verdict | None, reason: str | None) -> None:
+async def test_without_words_that_show_it_a_sentence_is_not_verified(
+    verdict: Verdict | None, status: CitationStatus
+) -> None:
     checked, _ = await judge(REWORDED, verdict)
-    assert [(c.status, c.reason) for c in checked.citations] == [(U, reason)]
-    assert checked.flagged or checked.refuted
+    assert statuses(checked) == [status]
+    assert checked.flagged
+
+
+async def test_words_against_a_sentence_are_named_with_their_document() -> None:
+    checked, _ = await judge(REWORDED, Verdict(entailed=False, quote="season tickets take 30 days"))
+    assert checked.citations[0].reason == "Season tickets 2027 says: “season tickets take 30 days”"
+
+
+async def test_a_judge_may_refuse_a_literal_quote_that_another_passage_corrects() -> None:
+    checked, _ = await judge("Refunds take 14 days from the request [C1].", NO)
+    assert [(c.status, c.reason) for c in checked.citations] == [(U, NOT_SUPPORTED)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ("Getting the money back takes 14 days [C7].", CitationStatus.NOT_FOUND),
+        ('Getting the money back takes 14 days [C1 "a wholly invented rule about cats"].', CitationStatus.NOT_FOUND),
+        ('Getting the money back takes 14 days [C1 "season tickets take 30 days"].', CitationStatus.MISATTRIBUTED),
+    ],
+)
+async def test_a_mark_that_points_to_nothing_stays_so_whatever_the_judge_says(
+    answer: str, status: CitationStatus
+) -> None:
+    checked, _ = await judge(answer, YES)
+    assert statuses(checked) == [status]
+    assert checked.refuted == 1.0
 
 
 @pytest.mark.parametrize("verdicts", [(), (YES, YES, YES)])
 async def test_too_few_or_too_many_verdicts_lose_nothing(verdicts: Sequence[Verdict]) -> None:
     checked, _ = await judge(REWORDED, *verdicts)
-    assert len(checked.citations) == 1
+    assert statuses(checked) == [U]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "Getting the money back takes 41 days [C1].",  # contradicted
-        "The pass gives a discount of 12 percent to families [C1].",  # a figure of nowhere
-        "Refunds for trains are made every December [C1].",
-        "Refunds take 40 days from the request and the travel pass costs 14 euros [C1].",
-        "Refunds are made one day after the request [C1].",
-    ],
-)
-async def test_a_wrong_figure_is_not_verified_whatever_the_judge_says(answer: str) -> None:
-    checked, double = await judge(answer, YES)
-    assert double.asked == []
-    assert [c.status for c in checked.citations if c.status is V] == []
-
-
-async def test_a_judge_that_can_tell_is_asked_about_quotes_too() -> None:
-    checked, double = await judge("Children ride free [C1].")
-    assert ([(one.text, one.claims) for one in double.asked], checked.flagged) == ([("Children ride free.", [])], ())
-    _, silent = await judge("Children ride free [C1].", tells_answers=False)
-    assert silent.asked == []
+@pytest.mark.parametrize(("is_believed", "status"), [(True, V), (False, U)])
+async def test_a_figure_of_nowhere_counts_beside_a_judge_that_errs(is_believed: bool, status: CitationStatus) -> None:
+    checked, _ = await judge('It takes 41 days [C1 "Refunds take 14 days"].', YES, is_believed=is_believed)
+    assert statuses(checked) == [status]
+    if not is_believed:
+        assert checked.citations[0].reason == "“41” does not stand in the words cited."
 
 
 async def test_one_that_cannot_tell_is_shown_no_question() -> None:
     checked, double = await judge(REWORDED, YES, tells_answers=False)
-    assert (double.asked, len(double.alone), checked.citations[0].status) == ([], 1, V)
+    assert ([asked.question for asked in double.asked], statuses(checked)) == ([""], [V])
+
+
+class SentenceJudge:
+    """A judge that sees one sentence at a time."""
+
+    name = "sentences"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def judge(self, claims: Sequence[JudgedClaim]) -> Sequence[Verdict | None]:
+        self.asked += [claim.sentence for claim in claims]
+        return [Verdict(entailed=True, probability=0.9) for _ in claims]
+
+
+async def test_a_judge_of_sentences_is_asked_only_about_what_code_leaves_open() -> None:
+    checker = AnswerChecker([PASS], notice="-", language="en")
+    checker.feed("Children ride free [C1]. Getting the money back takes 14 days [C1]. So it is.")
+    watched = WatchedJudge(double := SentenceJudge(), seconds=5)
+    watched.examination = passed(watched)
+    checked, answers = await judge_answer(watched, checker.finish()[1], [PASS], question=QUESTION, language="en")
+    assert (double.asked, answers) == (["Getting the money back takes 14 days."], None)
+    assert statuses(checked) == [V, V]

@@ -13,7 +13,7 @@ from rag_service.domain import CitationStatus, Location, Span
 from tests.unit.answering.proof.answers import check_exact, make_hit, row_hit
 
 V, M, N = CitationStatus.VERIFIED, CitationStatus.MISATTRIBUTED, CitationStatus.NOT_FOUND
-U, X = CitationStatus.UNCHECKED, CitationStatus.CONTRADICTED
+U = CitationStatus.UNCHECKED
 
 GUIDE = make_hit(
     "# Plazos\n\nEl plazo de presentación será de **tres meses** desde la notifi-\ncación. No se admiten "
@@ -100,23 +100,23 @@ def test_the_quote_is_the_stored_text_character_for_character() -> None:
     ("sentence", "status"),
     [
         ("La cuantía máxima asciende a 1,234.56 € [C1].", U),  # the same number, written the other way
-        ("La cuantía máxima asciende a 1.234,65 € [C1].", X),
-        ("La cuantía máxima asciende a 1.234,56 $ [C1].", X),
-        ("La cuantía mínima asciende a 1.234,56 € [C1].", X),
-        ("El plazo de presentación es de 4 meses [C1].", X),
-        ("El plazo de presentación es de tres años [C1].", X),
+        ("La cuantía máxima asciende a 1.234,65 € [C1].", U),
+        ("La cuantía máxima asciende a 1.234,56 $ [C1].", U),
+        ("La cuantía mínima asciende a 1.234,56 € [C1].", U),
+        ("El plazo de presentación es de 4 meses [C1].", U),
+        ("El plazo de presentación es de tres años [C1].", U),
         ("Se admiten solicitudes fuera de plazo [C1].", U),
         ("admiten solicitudes fuera de plazo [C1].", U),
         ("Les demandes sont admises après le 31 mars 2024 [C2].", U),
-        ("Les demandes ne sont pas admises après le 31 mai 2024 [C2].", X),
-        ("L'aide s'élève à 50% du loyer versé à Lyon [C2].", X),
-        ("Applicants may file within 20 working days [C3].", X),
+        ("Les demandes ne sont pas admises après le 31 mai 2024 [C2].", U),
+        ("L'aide s'élève à 50% du loyer versé à Lyon [C2].", U),
+        ("Applicants may file within 20 working days [C3].", U),
         ("Applicants must file within 20 days [C3].", U),
-        ("The office opens after noon [C3].", X),
+        ("The office opens after noon [C3].", U),
         ("Fees may not exceed 15 [C3].", U),
     ],
 )
-def test_numbers_units_names_negation_and_opposites_decide(sentence: str, status: CitationStatus) -> None:
+def test_code_leaves_a_reworded_sentence_to_a_judge(sentence: str, status: CitationStatus) -> None:
     assert statuses(sentence) == [(int(sentence[-3]), status)]
 
 
@@ -145,13 +145,13 @@ def test_a_short_quotation_does_not_speak_for_a_long_sentence() -> None:
 def test_numbers_that_change_places_are_not_verified() -> None:
     hits = [make_hit("El coste es de 10 € al inicio y de 20 € al final del curso.")]
     (citation,) = verify_answer("El coste es de 20 € al inicio y de 10 € al final [C1].", hits).citations
-    assert citation.status is X
+    assert citation.status is U
 
 
 def test_a_number_of_a_neighbouring_sentence_does_not_verify() -> None:
     hits = [make_hit("La ayuda en Madrid es de 300 € para jóvenes. El alquiler máximo es de 500 €.")]
     (citation,) = verify_answer("La ayuda en Madrid es de 500 € para jóvenes [C1].", hits).citations
-    assert citation.status is X
+    assert citation.status is U
 
 
 def test_a_nearly_equal_sentence_about_something_else_does_not_verify() -> None:
@@ -161,7 +161,7 @@ def test_a_nearly_equal_sentence_about_something_else_does_not_verify() -> None:
     )
     answer = "El plazo general de presentación de solicitudes para extranjeros es de 5 meses [C1]."
     (citation,) = verify_answer(answer, [make_hit(text)]).citations
-    assert citation.status is X
+    assert citation.status is U
 
 
 def test_the_wrong_mark_is_misattributed_and_shows_where_the_quote_stands() -> None:
@@ -178,7 +178,7 @@ def test_other_retrieved_chunks_are_searched_too() -> None:
 def test_a_mark_out_of_range_is_not_found(mark: str) -> None:
     verification = verify_answer(f"No se admiten solicitudes fuera de plazo {mark}.", HITS)
     assert [citation.status for citation in verification.citations] == [N]
-    assert verification.counts == {V: 0, U: 0, X: 0, M: 0, N: 1}
+    assert verification.counts == {**dict.fromkeys(CitationStatus, 0), N: 1}
 
 
 @pytest.mark.parametrize(
@@ -215,9 +215,9 @@ def test_a_covered_sentence_needs_only_one_of_the_marks() -> None:
     assert verify_answer(answer, HITS).flagged == ()  # a second, wrong mark does not unprove a sentence
 
 
-def test_marks_inside_a_sentence_answer_for_their_own_part() -> None:
+def test_all_marks_of_a_sentence_answer_for_all_of_it() -> None:
     answer = "El plazo será de tres meses [C1], mientras que fees may not exceed 15 € [C3]."
-    assert statuses(answer) == [(1, U), (3, V)]
+    assert statuses(answer) == [(1, U), (3, U)]
     assert statuses("Según [C1], no se admiten solicitudes fuera de plazo.") == [(1, V)]
 
 
@@ -245,7 +245,7 @@ def test_table_rows_of_the_answer_are_checked_and_its_header_is_not() -> None:
     answer = (
         "| Concepto | Importe máximo |\n|---|---|\n| Cuantía máxima | 1.234,56 € [C1] |\n| Fees exceed | 16 € [C3] |"
     )
-    assert statuses(answer) == [(1, U), (3, X)]
+    assert statuses(answer) == [(1, U), (3, U)]
 
 
 def test_a_forged_mark_in_a_document_proves_nothing() -> None:
@@ -300,7 +300,7 @@ def test_of_a_cell_merged_downwards_only_the_row_of_the_quote_counts() -> None:
 
 def test_numbers_under_another_heading_of_the_row_do_not_verify() -> None:
     (citation,) = verify_answer("The stock of the product Hex bolt M8 is 40 [C1].", [ROW]).citations
-    assert citation.status is X
+    assert citation.status is U
 
 
 def test_the_place_of_a_quote_over_two_pages_names_both() -> None:
