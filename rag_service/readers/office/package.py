@@ -112,7 +112,7 @@ def _plain_styles(root: Element) -> bytes:
             continue
         for key in set(element.attrib).difference(attributes):
             del element.attrib[key]
-    return etree.tostring(root)
+    return bytes(etree.tostring(root))
 
 
 def _rewritten(member: str, content: bytes) -> bytes:

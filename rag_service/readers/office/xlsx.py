@@ -469,7 +469,7 @@ def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format], texts:
 
 def _is_white(colour: Any) -> bool:
     """Whether a colour of openpyxl is white; in a theme, the first is that of the sheet."""
-    if colour is None or getattr(colour, "tint", 0):
+    if colour is None or colour.tint:
         return False
     return (colour.type == "rgb" and str(colour.rgb)[-6:].upper() == "FFFFFF") or (
         colour.type == "theme" and colour.theme == 0

@@ -21,13 +21,14 @@ from pypdfium2 import raw as pdfium
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, ProtectedError, ScannedError, TooLargeError
-from rag_service.readers.common.builder import HIDDEN, TextBuilder, clean, one_line, pictures_not_read
+from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, clean, one_line, pictures_not_read
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
 from rag_service.readers.ocr.recognition import MAX_PAGES as MAX_OCR_PAGES
 from rag_service.readers.pdf.characters import WRONG, is_unreadable, read_string
+from rag_service.readers.pdf.drawn_lines import drop_struck, join_fractions
 from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import Heading, PageLine, find_headings, follow_path
 from rag_service.readers.pdf.hidden_words import drop_hidden
@@ -230,10 +231,14 @@ def _read_page(
         drawn = [word for word in found if not is_unreadable(word.text)]
         if len(drawn) < len(found) or any(WRONG in word.text for word in drawn):
             builder.warn(_UNREADABLE)
-        words = drop_hidden(drop_outside(drawn, page.raw), page, text_page.raw, objects)
+        seen = drop_hidden(drop_outside(drawn, page.raw), page, text_page.raw, objects)
+        valid = drop_struck(seen, page.raw, objects)
+        words = join_fractions(valid, objects)
         lines = lay_out(words, with_tables=with_tables)
-        if are_cut_off or len(words) < len(drawn):
+        if are_cut_off or len(seen) < len(drawn):
             builder.warn(HIDDEN)
+        if len(valid) < len(seen):
+            builder.warn(STRUCK_OUT)
         box_of = boxes_on(page.raw)
         tidied = tidy(
             _page_line(line, is_bold=_is_bold(text_page.raw, line))._replace(
