@@ -170,7 +170,7 @@ def _kind(text: str) -> str:
     if _DATE.match(text):
         return "date"
     figure = _FIGURE.match(text)
-    if figure is None:
+    if figure is None or re.match(r"-[^\W\d]", text[figure.end() :]):  # "3-Year-Old" is a word
         return ""
     unit = fold(text[figure.end() :]).split()
     return f"# {unit[0]}" if unit else "#"

@@ -140,7 +140,8 @@ def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
             pairs.update(other.number for other in (block[1:] if are_names(row) else block))
         if row.is_header or _names_series(row, block[1:]) or (reading is Reading.NAMED and _is_texts(row)):
             return row, frozenset(pairs)
-        if reading is not Reading.NAMED or len(row.values) == 2:
+        has_wide = any(cell.is_spanned for cell in row.cells)  # as a title above the names has
+        if not has_wide and (reading is not Reading.NAMED or len(row.values) == 2):
             done, width = position + len(block), max(len(row.cells), 2)
     return None, frozenset(pairs)
 

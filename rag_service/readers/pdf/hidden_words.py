@@ -25,7 +25,8 @@ _TINY = 1.2  # points: letters of a size below one point
 _ALIKE = 16  # of 255: colours that differ less in red, green and blue look the same
 _CLEAR = 26  # of 255: what is less opaque is hardly seen
 _INK, _NEAR = 48, 96  # of 255: what is drawn differs as much from what is behind it; thin letters are that pale
-_MAX_FRAMES = 20  # of a text, and corners of one
+_MAX_FRAMES = 6  # of a text, and corners of one
+_MAX_FRAMED = 1_000  # texts of a page that are cut off at frames of their own
 _MAX_FILLS = 2_000  # a drawing has more; the last ones lie on top
 _MIN_SIDE = 3.0  # points: a smaller fill is a line
 _SCAN = 0.5  # of the page: a larger picture may be a scan
@@ -103,7 +104,8 @@ def drop_hidden(words: list[Word], page: Any, text_page: Any, objects: PageObjec
 def _cut_off(words: Sequence[Word], text_page: Any, frames: Mapping[int, int]) -> dict[int, int]:
     """Place → text of the words that stand outside a frame of their own; frames of all texts are those of the page."""
     least = min(frames.values(), default=0)
-    boxes = {address: _frame(address, count) for address, count in frames.items() if count > max(least, 0)}
+    own = [(address, count) for address, count in frames.items() if count > max(least, 0)]
+    boxes = {address: _frame(address, count) for address, count in own[:_MAX_FRAMED]}
     found: dict[int, int] = {}
     for place, word in enumerate(words) if boxes else ():
         address = _text_object(text_page, word.at) or 0
@@ -121,7 +123,8 @@ def _frame(address: int, count: int) -> Box | None:
     x, y = ctypes.c_float(), ctypes.c_float()
     for path in range(min(count, _MAX_FRAMES)):
         across, up = list[float](), list[float]()
-        for number in range(min(max(pdfium.FPDFClipPath_CountPathSegments(frame, path), 0), _MAX_FRAMES)):
+        corners = max(pdfium.FPDFClipPath_CountPathSegments(frame, path), 0)
+        for number in range(corners if corners <= _MAX_FRAMES else 0):
             segment = pdfium.FPDFClipPath_GetPathSegment(frame, path, number)
             if pdfium.FPDFPathSegment_GetPoint(segment, ctypes.byref(x), ctypes.byref(y)):
                 across.append(x.value)

@@ -78,17 +78,16 @@ def _with_turned_names(
     upright: list[Word], others: Sequence[list[Word]], with_tables: Callable[[list[Word]], list[Word]]
 ) -> tuple[list[Word], list[list[Word]]]:
     """The words with tables, and the turned words that are in none: names of columns are often written upwards."""
-    turned: dict[int, tuple[Word, list[Word]]] = {}  # number → line as an upright word, its words
+    turned: list[tuple[Word, list[Word]]] = []  # a line as an upright word, and its words
     for group in others if upright else ():
         if ((group[0].turns or 0) - (upright[0].turns or 0)) % 2:
-            for row in read_rows(group):
-                word = _as_upright(row, upright[0].turns or 0)
-                turned[word.number] = word, row.words
-    found = with_tables([*upright, *(word for word, _ in turned.values())])
-    left = {word.number for word in found if not word.is_table} & turned.keys()
-    used = {word.number for number, (_, words) in turned.items() if number not in left for word in words}
-    kept = [word for word in found if word.is_table or word.number not in left]
-    return kept, [rest for group in others if (rest := [word for word in group if word.number not in used])]
+            turned += [(_as_upright(row, upright[0].turns or 0), row.words) for row in read_rows(group)]
+    found = with_tables([*upright, *(word for word, _ in turned)])
+    names = {id(word) for word, _ in turned}
+    left = names.intersection(map(id, found))
+    used = {id(one) for word, words in turned if id(word) not in left for one in words}
+    kept = [word for word in found if id(word) not in left]
+    return kept, [rest for group in others if (rest := [word for word in group if id(word) not in used])]
 
 
 def _as_upright(row: Row, turns: int) -> Word:
