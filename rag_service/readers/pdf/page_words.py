@@ -14,6 +14,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import heapq
+import itertools
 import math
 import re
 from collections import Counter
@@ -31,7 +32,7 @@ _LINE = 0.5  # of the height, between words of one line
 _OVERLAP = 0.15  # of the height, of two digits; kerning is half of that
 _REPEATED = 0.15  # of the height, between a word and the same one drawn again
 _COPY = 0.3  # of the height, between a letter and its copy
-_SQUARE = 12.0  # points, of the squares in which copies are sought
+_SQUARE, _STRIP = 12.0, 4.0  # points, of the squares in which copies are sought, and of the strips in which words are
 _MAX_COMPARED = 200_000  # pairs of words of a page
 _APART = 0.2  # of the height, between a decimal mark and its digits; a space is 0.22 or more
 _DECIMAL = re.compile(r"[^\w\s]{0,2}\d{1,3}(?:[,.]\d{3})*[.,]\d+[^\w\s]{0,2}")
@@ -125,6 +126,8 @@ def _drop_repeated(words: list[Word]) -> list[Word]:
 
 def _drop_overprinted(words: list[Word], text_page: Any) -> list[Word]:
     """Without words whose letters all stand on the same letters of words before: a copy cut into other pieces."""
+    if not any(_overlap(words, shift) for shift in (0, _STRIP / 2)):
+        return words
     squares: dict[tuple[int, int], list[Word]] = {}
     left_over = _MAX_COMPARED
     shown: list[Word] = []
@@ -150,6 +153,19 @@ def _drop_overprinted(words: list[Word], text_page: Any) -> list[Word]:
         for column in columns:
             squares.setdefault((column, row), []).append(word)
     return shown
+
+
+def _overlap(words: Sequence[Word], shift: float) -> bool:
+    """Whether words in one of the strips across the page overlap: quicker than to compare them all."""
+    places = sorted(
+        (math.floor((middle + shift) / _STRIP), left, right, height)
+        for _, _, _, turns, left, right, middle, height, *_ in words
+        if turns == 0 and math.isfinite(left + right + middle)
+    )
+    return any(
+        row == other and end - left > _COPY * height
+        for (row, _, end, height), (other, left, _, _) in itertools.pairwise(places)
+    )
 
 
 def _is_copy(word: Word, over: Sequence[Word], text_page: Any) -> bool:
