@@ -33,6 +33,7 @@ _OVERLAP = 0.15  # of the height, of two digits; kerning is half of that
 _REPEATED = 0.15  # of the height, between a word and the same one drawn again
 _COPY = 0.3  # of the height, between a letter and its copy
 _SQUARE, _STRIP = 12.0, 4.0  # points, of the squares in which copies are sought, and of the strips in which words are
+_MAX_OVER = 10  # words that a copy covers; a drawing of letters has more
 _MAX_COMPARED = 200_000  # pairs of words of a page
 _APART = 0.2  # of the height, between a decimal mark and its digits; a space is 0.22 or more
 _DECIMAL = re.compile(r"[^\w\s]{0,2}\d{1,3}(?:[,.]\d{3})*[.,]\d+[^\w\s]{0,2}")
@@ -147,7 +148,7 @@ def _drop_overprinted(words: list[Word], text_page: Any) -> list[Word]:
             if abs(other.middle - word.middle) < _COPY * word.height
             and min(other.right, word.right) - max(other.left, word.left) > _COPY * word.height
         ]
-        if over and left_over > 0 and _is_copy(word, over, text_page):
+        if 0 < len(over) <= _MAX_OVER and left_over > 0 and _is_copy(word, over, text_page):
             continue
         shown.append(word)
         for column in columns:
