@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from evals.sets.questions import read_set
@@ -34,6 +35,7 @@ class Reply:
     answer: Answer
     body: AnswerBody
     calls: Sequence[Call]
+    judge_accuracy: float | None = None  # in its examination; None: nobody judges
 
     @property
     def is_green(self) -> bool:
@@ -63,6 +65,27 @@ class Reply:
         if self.outcome != "answer":
             return self.outcome
         return next((reason.code for reason in self.body.reasons), "no reason")
+
+
+def describe_reply(reply: Reply, *, judge: str) -> dict[str, Any]:
+    """Return what a confidence is fitted to and measured with, for a line of JSON."""
+    body = reply.body
+    flagged = {(sentence.start, sentence.end) for sentence in body.flagged}
+    stated = flagged.union((citation.sentence_start, citation.sentence_end) for citation in body.citations)
+    return {
+        "judge": judge,
+        "id": reply.answer.id,
+        "half": reply.answer.half,
+        "right": reply.answer.right,
+        "kind": reply.answer.kind,
+        "outcome": reply.outcome,
+        "green": reply.is_green,
+        "reasons": [reason.code for reason in body.reasons],
+        "proved": 1 - len(flagged) / len(stated) if stated else 0.0,
+        "answers": body.answers_question,
+        "judge_accuracy": reply.judge_accuracy,
+        "confidence": body.confidence,
+    }
 
 
 @dataclass(kw_only=True)
@@ -108,7 +131,14 @@ class Bench:
         self.model.begin(answer)
         request = AnswerRequest(query=answer.question, corpus_ids=[self.corpora[answer.set_name]], messages=list(said))
         body = await self.backend.answer(request)
-        return Reply(answer=answer, body=body, calls=tuple(self.model.calls))
+        judge = self.backend.components.examiner.judge
+        examination = None if judge is None else judge.examination
+        return Reply(
+            answer=answer,
+            body=body,
+            calls=tuple(self.model.calls),
+            judge_accuracy=None if examination is None else examination.accuracy,
+        )
 
     async def search(self, answer: Answer) -> Sequence[PassageBody]:
         """Return what a search for its question finds."""
