@@ -95,7 +95,7 @@ FAULTS = (
     Fault(
         "threshold not applied", "rag_service/retrieval/postprocessors.py",
         "Passages that have nothing to do with the question are answered from.",
-        "return [hit for hit in hits if hit.scores.relevance >= minimum]", "return list(hits)",
+        "return hits[: max(relevant, default=0)]", "return hits",
         ("tests/integration/answers/test_answers.py",),
     ),
     Fault(

@@ -80,8 +80,8 @@ def test_withheld_sentences_never_show(size: int) -> None:
 
 def test_what_is_kept_after_withholding_keeps_its_citations() -> None:
     checked = check(
-        "Refunds take 30 days [C1].\n\nRefunds take 14 days from the request [C1].\n\nThe desk sells gold bars [C2].\n\n"
-        "Children under six travel free [C2]."
+        "Refunds take 30 days [C1].\n\nRefunds take 14 days from the request [C1].\n\n"
+        "The desk sells gold bars [C2].\n\nChildren under six travel free [C2]."
     ).withhold(NOTICE)
     said = [checked.text[one.sentence_start : one.sentence_end] for one in checked.citations]
     assert said == ["Refunds take 14 days from the request [C1].", "Children under six travel free [C2]."]
