@@ -1,7 +1,8 @@
 """Fits the confidence of written answers to what `python -m evals.written --json` wrote of the developed half.
 
-A logistic of three signals: the share of the sentences that are verified, whether the judge says that the answer
-answers the question, and how often the judge was right in its examination. Each judge counts the same.
+A logistic of two signals: the share of the sentences that are verified, and whether the judge says that the answer
+answers the question. Each judge counts the same. How often it was right in its examination tells nothing more: one that
+errs often is not used, and beside one that errs sometimes figures count.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -46,16 +46,14 @@ class Band:
 def read_replies(path: Path, *, half: str) -> list[Reply]:
     """Return the replies of a half that a judge has seen; near misses that the model did not write are left out."""
     return [
-        Reply(judge=line["judge"], right=line["right"], signals=_signals(line))
+        Reply(
+            judge=line["judge"],
+            right=line["right"],
+            signals=written_signals(proved=line["proved"], answers=line["answers"] == "yes"),
+        )
         for line in map(json.loads, path.read_text(encoding="utf-8").splitlines())
         if line["half"] == half and line["judge"] in JUDGES and line["outcome"] == "answer" and line["answers"]
     ]
-
-
-def _signals(line: Mapping[str, Any]) -> dict[str, float]:
-    return written_signals(
-        proved=line["proved"], answers=line["answers"] == "yes", judge_accuracy=line["judge_accuracy"]
-    )
 
 
 def fit_written(replies: Sequence[Reply], *, run: str) -> ConfidenceFit:

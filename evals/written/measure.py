@@ -35,7 +35,6 @@ class Reply:
     answer: Answer
     body: AnswerBody
     calls: Sequence[Call]
-    judge_accuracy: float | None = None  # in its examination; None: nobody judges
 
     @property
     def is_green(self) -> bool:
@@ -83,7 +82,6 @@ def describe_reply(reply: Reply, *, judge: str) -> dict[str, Any]:
         "reasons": [reason.code for reason in body.reasons],
         "proved": 1 - len(flagged) / len(stated) if stated else 0.0,
         "answers": body.answers_question,
-        "judge_accuracy": reply.judge_accuracy,
         "confidence": body.confidence,
     }
 
@@ -131,14 +129,7 @@ class Bench:
         self.model.begin(answer)
         request = AnswerRequest(query=answer.question, corpus_ids=[self.corpora[answer.set_name]], messages=list(said))
         body = await self.backend.answer(request)
-        judge = self.backend.components.examiner.judge
-        examination = None if judge is None else judge.examination
-        return Reply(
-            answer=answer,
-            body=body,
-            calls=tuple(self.model.calls),
-            judge_accuracy=None if examination is None else examination.accuracy,
-        )
+        return Reply(answer=answer, body=body, calls=tuple(self.model.calls))
 
     async def search(self, answer: Answer) -> Sequence[PassageBody]:
         """Return what a search for its question finds."""

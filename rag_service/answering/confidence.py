@@ -25,7 +25,7 @@ PACKAGED_FIT = Path(__file__).with_name("confidence.json")
 WRITTEN_FIT = Path(__file__).with_name("written_confidence.json")
 _UNPROVED = 0.5  # at most, where no sentence is verified
 SIGNALS = ("relevance", "lead", "unmatched")
-WRITTEN_SIGNALS = ("proved", "answers", "judge")  # of answers that a judge has seen: `written_signals`
+WRITTEN_SIGNALS = ("proved", "answers")  # of answers that a judge has seen: `written_signals`
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
 _CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds end
@@ -108,22 +108,21 @@ def estimate_confidence(
     )
 
 
-def written_signals(*, proved: float, answers: bool, judge_accuracy: float) -> dict[str, float]:
-    """What the fit of written answers looks at, by the names in `WRITTEN_SIGNALS`; arguments as for `rate_written`."""
-    return {"proved": proved, "answers": float(answers), "judge": _log_odds(judge_accuracy)}
+def written_signals(*, proved: float, answers: bool) -> dict[str, float]:
+    """Return what the fit of written answers looks at; arguments as for `rate_written`."""
+    return {"proved": proved, "answers": float(answers)}
 
 
-def rate_written(sources: Sequence[Hit], *, proved: float, answers: bool, judge_accuracy: float) -> Confidence:
+def rate_written(sources: Sequence[Hit], *, proved: float, answers: bool) -> Confidence:
     """Return the probability that an answer which a judge has seen is right; 0 without sources.
 
     Args:
         proved: share of its sentences that are verified, 0..1.
         answers: whether the judge says that it answers the question.
-        judge_accuracy: share of right verdicts in the judge's examination, 0..1.
     """
     if not sources:
         return NO_CONFIDENCE
-    signals = written_signals(proved=proved, answers=answers, judge_accuracy=judge_accuracy)
+    signals = written_signals(proved=proved, answers=answers)
     value = read_fit(WRITTEN_FIT, signals=WRITTEN_SIGNALS).probability(signals)
     mean_relevance, mean_rerank = _means(sources)
     return Confidence(

@@ -511,17 +511,11 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         checked: CheckedAnswer,
         answers: AnswersQuestion | None,
     ) -> Confidence:
-        examination = None if self._judge is None else self._judge.examination
-        if answers is None or examination is None:
+        if answers is None:
             return estimate_confidence(
                 self._fit, signals, sources, refuted=checked.refuted, has_proof=checked.has_proof
             )
-        return rate_written(
-            sources,
-            proved=checked.proved,
-            answers=answers is AnswersQuestion.YES,
-            judge_accuracy=examination.accuracy,
-        )
+        return rate_written(sources, proved=checked.proved, answers=answers is AnswersQuestion.YES)
 
     # The rest of LlamaIndex's interface.
 
