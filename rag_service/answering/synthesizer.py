@@ -316,7 +316,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         doubt = Doubt.FILE_UNKNOWN if of_files else Doubt.TABLE_READING
         prompted = replace(prompted, doubts={doubt: bool(computed.wording.warning)})
         shown = prompted.context.hits
-        checked = check_computed(computed, shown)
+        checked = check_computed(computed, shown, language=query.found.plan.language)
         await query.emit(SourcesFound(sources=chosen, shown=shown, timings_ms=query.found.timings_ms))
         await query.emit(AnswerDelta(text=checked.text))
         for citation in checked.citations:

@@ -240,13 +240,9 @@ class VersionWords:
 
 @dataclass(frozen=True, kw_only=True)
 class Texts:
-    """What the service itself says inside a reply, beside prompts/messages.yaml."""
+    """What the service puts into the text of a reply; its sentences are in prompts/messages.yaml."""
 
     link_removed: str  # no brackets that Markdown knows: what follows must not turn it into a link
-    missing_data: str  # {fields}
-    no_context: str  # no full stop: `not_from_documents` may follow
-    store_unavailable: str
-    not_from_documents: str
 
 
 @dataclass(frozen=True, kw_only=True)
