@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +28,7 @@ from rag_service.domain import (
     Hit,
     Identity,
     Operator,
+    Scores,
     Turn,
 )
 from rag_service.errors import StoreError
@@ -35,8 +36,9 @@ from rag_service.indices import IndexDefinition
 from rag_service.models.prefixes import vectors_name
 from rag_service.retrieval.query import FollowUp, RagQuery
 from rag_service.settings import Settings
-from rag_service.store.accounts.answers import store_answer
+from rag_service.store.accounts.answers import read_cited, store_answer
 from rag_service.store.database import Database
+from rag_service.store.search.passages import read_passages
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +49,7 @@ _RECORDED_SETTINGS = (
     "chat_tools", "max_steps", "temperature", "withhold_unverified", "similarity_threshold", "out_of_scope_threshold",
 )  # fmt: skip
 _SCORE_DIGITS = 4
+_RECALLED = 2  # answers whose passages are shown again
 
 
 class AnswerRecorder:
@@ -125,6 +128,36 @@ class AnswerRecorder:
             log.error("answer_not_recorded", answer_id=str(answer.id), exc_info=error)
             return False
         return True
+
+    async def recall(self, query: RagQuery) -> tuple[Hit, ...]:
+        """Return the passages that the last two answers of the conversation cited, the newest answer's first.
+
+        What a client sends as an earlier answer is looked up by its text among one's own records, so that a forged one
+        brings nothing. Passages that may not be read any more, that a newer version has replaced, or that lie outside
+        the scope of the request, are left out. Nothing is recalled while the database fails.
+        """
+        said = [(number, turn.content) for number, turn in enumerate(_answers(query.turns), start=1)][-_RECALLED:]
+        scope = query.filters.corpus_ids
+        if not said or query.filters != Filters(corpus_ids=scope):
+            return ()
+        try:
+            async with self._database.transaction(query.identity) as connection:
+                cited = await read_cited(connection, [text for _, text in said])
+                chunks = await read_passages(connection, [one for ids in cited.values() for one in ids])
+        except StoreError as error:
+            log.warning("earlier_passages_unknown", exc_info=error)
+            return ()
+        found: dict[str, Hit] = {}
+        for number, text in reversed(said):
+            for chunk_id in cited.get(text, ()):
+                chunk = chunks.get(chunk_id)
+                if chunk is not None and (not scope or chunk.document.corpus_id in scope):
+                    found.setdefault(chunk_id, Hit(chunk=chunk, scores=Scores(relevance=0.0), from_turn=number))
+        return tuple(found.values())
+
+
+def _answers(turns: Sequence[Turn]) -> Iterator[Turn]:
+    return (turn for turn in turns if turn.role == "assistant")
 
 
 @dataclass(frozen=True, kw_only=True)

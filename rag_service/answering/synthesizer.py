@@ -179,10 +179,24 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         # A doubtful reading of a table does not stand in a model's way, which can ask for the operation that it means.
         if computed is not None and is_quoted:
             return await self._answer_computed(query, sources, computed)
-        if sources := sources or self._worth_searching(query):
+        if sources := self._gather(query, sources):
             return await self._answer_written(query, sources)
         text, doubt = explain_refusal(query.found, self._prompts)
         return await self._say(query, text, query.found.plan.language, doubt)
+
+    def _gather(self, query: RagQuery, sources: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        """The passages for a prompt: those that the last answers cited, with the scores of this search, then others."""
+        if query.model.only_quotes:
+            return sources
+        found = {hit.chunk.id: hit for hit in query.found.hits}
+        earlier = [
+            replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit for hit in query.earlier
+        ]
+        sources = sources or (() if earlier else self._worth_searching(query))
+        gathered: dict[str, Hit] = {}
+        for hit in (*earlier, *sources):
+            gathered.setdefault(hit.chunk.id, hit)
+        return tuple(gathered.values())
 
     def _worth_searching(self, query: RagQuery) -> tuple[Hit, ...]:
         """The nearest passages, although none is near enough, for a model that can search again in other words."""

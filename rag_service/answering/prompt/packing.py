@@ -13,7 +13,7 @@ from types import MappingProxyType
 import msgspec
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.guards.injection import neutralise, without_injections
 from rag_service.answering.prompt.notices import tell_files, warn_of_absent
 from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context, render_passage
@@ -121,7 +121,9 @@ def write_prompt(
     template = prompts.template(name, language)
     boundary = boundary or new_boundary()
     refusal = prompts.message("refusal", language)
-    values = {"boundary": boundary, "context": "", "question": query.question, "refusal": refusal}
+    # What is searched for and what is asked for are two things: form and language belong to what was written.
+    asked = query.question if model.only_quotes else " ".join(neutralise(query.asked).split())
+    values = {"boundary": boundary, "context": "", "question": asked, "refusal": refusal}
     values |= {"history": query.history, "instructions": query.instructions}
     personal = query.personal_corpora
     fitted = _fit_passages(
