@@ -23,6 +23,7 @@ from rag_service.domain import (
     CitationStatus,
     Condition,
     ConditionGroup,
+    DocumentRef,
     Filters,
     FilterTree,
     Hit,
@@ -137,8 +138,7 @@ class AnswerRecorder:
         the scope of the request, are left out. Nothing is recalled while the database fails.
         """
         said = [(number, turn.content) for number, turn in enumerate(_answers(query.turns), start=1)][-_RECALLED:]
-        scope = query.filters.corpus_ids
-        if not said or query.filters != Filters(corpus_ids=scope):
+        if not said or not _is_simple(query.filters):
             return ()
         try:
             async with self._database.transaction(query.identity) as connection:
@@ -151,9 +151,24 @@ class AnswerRecorder:
         for number, text in reversed(said):
             for chunk_id in cited.get(text, ()):
                 chunk = chunks.get(chunk_id)
-                if chunk is not None and (not scope or chunk.document.corpus_id in scope):
+                if chunk is not None and _is_within(query.filters, chunk.document):
                     found.setdefault(chunk_id, Hit(chunk=chunk, scores=Scores(relevance=0.0), from_turn=number))
         return tuple(found.values())
+
+
+def _is_simple(filters: Filters) -> bool:
+    """Whether a document says by itself if the filters leave it: they ask for no fields, types or conditions."""
+    return not (filters.fields or filters.chunk_types or filters.territory or filters.where)
+
+
+def _is_within(filters: Filters, document: DocumentRef) -> bool:
+    allowed = (
+        (filters.corpus_ids, document.corpus_id),
+        (filters.document_ids, document.id),
+        (filters.file_name and (filters.file_name,), document.file_name),
+        (filters.source and (filters.source,), document.source),
+    )
+    return all(not wanted or given in wanted for wanted, given in allowed) and set(filters.tags) <= set(document.tags)
 
 
 def _answers(turns: Sequence[Turn]) -> Iterator[Turn]:
