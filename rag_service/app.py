@@ -47,6 +47,7 @@ from rag_service.machine import cores
 from rag_service.models.embedding.guarded import breaker_of, warm_up
 from rag_service.models.judge.judge import Judge
 from rag_service.models.servers.clients import build_probes
+from rag_service.models.servers.resilience import Slots
 from rag_service.observability.metrics import Channel, Metrics
 from rag_service.retrieval.knowledge_base import load_knowledge_base
 from rag_service.retrieval.query import RagQuery
@@ -228,10 +229,28 @@ async def _background_tasks(settings: Settings, parts: Components, sign_in: Sign
         await end_tasks(*tasks)
 
 
+async def _by_turns(
+    events: AsyncGenerator[AnswerEvent], turns: Slots | None, identity: Identity
+) -> AsyncGenerator[AnswerEvent]:
+    """The events of an answer, which begins when it is this user's turn. Raises as `Turns.take`."""
+    async with aclosing(events), nullcontext() if turns is None else turns.take(identity.user_id):
+        async for event in events:
+            yield event
+
+
 def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Services:
+    quoting = None
+    if parts.chat.only_quotes:  # nearly all of such an answer is work of the processor, and not only the model's part
+        quoting = Slots(
+            limit=2 * cores(), queue=settings.chat.queue, patience=settings.servers.first_token_timeout,
+            shared=settings.auth.mode != "none",
+        )  # fmt: skip
+
     def answer(query: RagQuery, channel: Channel) -> AsyncGenerator[AnswerEvent]:
         return metered_answer(
-            limiter.limited(parts.engine.stream(query), query.identity), parts.metrics, channel=channel
+            limiter.limited(_by_turns(parts.engine.stream(query), quoting, query.identity), query.identity),
+            parts.metrics,
+            channel=channel,
         )
 
     async def ingest(source: DocumentInput, identity: Identity) -> Ingested:
