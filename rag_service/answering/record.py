@@ -149,9 +149,10 @@ class AnswerRecorder:
             return ()
         found: dict[str, Hit] = {}
         for number, text in reversed(said):
-            for chunk_id in cited.get(text, ()):
+            for chunk_id, content in cited.get(text, {}).items():
                 chunk = chunks.get(chunk_id)
-                if chunk is not None and _is_within(query.filters, chunk.document):
+                is_current = chunk is not None and chunk.document.content_hash == content
+                if chunk is not None and is_current and _is_within(query.filters, chunk.document):
                     found.setdefault(chunk_id, Hit(chunk=chunk, scores=Scores(relevance=0.0), from_turn=number))
         return tuple(found.values())
 

@@ -194,10 +194,10 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         ]
         return _unique(*earlier, *(sources or (() if earlier else self._worth_searching(query))))
 
-    @staticmethod
-    def _next(query: RagQuery) -> Iterator[Hit]:
+    def _next(self, query: RagQuery) -> Iterator[Hit]:
         """What was found after the passages that are returned: a prompt takes as many as its tokens allow."""
-        if query.model.only_quotes or query.postprocessed or query.given is not None or query.found.files is not None:
+        is_narrow = query.top_k < self._settings.retrieval.top_k or query.found.files is not None
+        if query.model.only_quotes or query.postprocessed or query.given is not None or is_narrow:
             return
         others = frozenset() if query.versions is None else query.versions.others
         for hit in query.found.hits:

@@ -42,10 +42,10 @@ async def read_answer(connection: Connection, answer_id: UUID) -> dict[str, Any]
     return record
 
 
-async def read_cited(connection: Connection, texts: Sequence[str]) -> dict[str, list[str]]:
-    """Return the passages that one's own answers with these texts cite, by text; answers that are not one's own, none.
+async def read_cited(connection: Connection, texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return what one's own answers with these texts cite: text → passage → hash of its document's content.
 
-    A text that was given several times has the passages of the newest answer.
+    Answers of others cite nothing. A text that was given several times has the passages of the newest answer.
     """
     by_hash = {hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(): text for text in texts}
     cursor = await connection.execute(
@@ -56,7 +56,7 @@ async def read_cited(connection: Connection, texts: Sequence[str]) -> dict[str, 
         [list(by_hash)],
     )
     return {
-        by_hash[text_hash]: list(dict.fromkeys(one["chunkId"] for one in cited if one.get("chunkId")))
+        by_hash[text_hash]: {one["chunkId"]: one["contentHash"] for one in cited if one.get("chunkId")}
         for text_hash, cited in await cursor.fetchall()
     }
 
