@@ -20,6 +20,7 @@ from typing import Generic, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
 _Arguments = ParamSpec("_Arguments")
+_Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 # LlamaIndex's calls take no identity, so it travels with the task.
@@ -48,50 +49,69 @@ def current_user() -> UUID | None:
     return _user.get()
 
 
-class Recent(Generic[_Value]):
-    """The values of the texts that each user used last, for any number of threads.
+class OwnedValues(Generic[_Key, _Value]):
+    """Values under keys, each of one user, for any number of threads.
 
-    It keeps digests of the texts, not the texts. When it is full, whoever has the most values loses the oldest, so
-    that nobody pushes out the few of another.
+    When it is full, whoever has the most values loses the one used least recently, so that nobody pushes out the few of
+    another.
     """
 
     def __init__(self, limit: int):
         """`limit`: number of values of all users together."""
         self._limit = limit
-        self._values: dict[UUID, OrderedDict[bytes, _Value]] = {}
-        self._count = 0
+        self._values: dict[_Key, _Value] = {}
+        self._owners: dict[_Key, UUID] = {}
+        self._keys: dict[UUID, OrderedDict[_Key, None]] = {}
         self._lock = threading.Lock()
+
+    def get(self, key: _Key) -> _Value | None:
+        """Return the value of a key, if it is kept."""
+        with self._lock:
+            value = self._values.get(key)
+            if value is not None:
+                self._keys[self._owners[key]].move_to_end(key)
+            return value
+
+    def keep(self, key: _Key, value: _Value, *, owner: UUID) -> None:
+        """Keep a value for a user."""
+        with self._lock:
+            self._drop(key)
+            self._values[key], self._owners[key] = value, owner
+            self._keys.setdefault(owner, OrderedDict())[key] = None
+            if len(self._values) > self._limit:
+                most = max(self._keys, key=lambda user: len(self._keys[user]))
+                self._drop(next(iter(self._keys[most])))
+
+    def forget(self, key: _Key) -> None:
+        """Remove the value of a key, if it is kept."""
+        with self._lock:
+            self._drop(key)
+
+    def _drop(self, key: _Key) -> None:
+        if key not in self._values:
+            return
+        owner = self._owners.pop(key)
+        del self._values[key], self._keys[owner][key]
+        if not self._keys[owner]:
+            del self._keys[owner]
+
+
+class Recent(Generic[_Value]):
+    """The values of the texts that each user used last: digests of the texts, not the texts."""
+
+    def __init__(self, limit: int):
+        """`limit`: number of values of all users together."""
+        self._kept: OwnedValues[tuple[UUID, bytes], _Value] = OwnedValues(limit)
 
     def get(self, text: str) -> _Value | None:
         """Return the value of a text, if it is kept for the user."""
-        key = _digest(text)
-        with self._lock:
-            if (owner := _owner.get()) is None or (own := self._values.get(owner)) is None:
-                return None
-            value = own.get(key)
-            if value is not None:
-                own.move_to_end(key)
-            return value
+        owner = _owner.get()
+        return None if owner is None else self._kept.get((owner, _digest(text)))
 
     def keep(self, text: str, value: _Value) -> None:
         """Keep a value for the user."""
-        owner, key = _owner.get(), _digest(text)
-        if owner is None:
-            return
-        with self._lock:
-            own = self._values.setdefault(owner, OrderedDict())
-            self._count += key not in own
-            own[key] = value
-            own.move_to_end(key)
-            while self._count > self._limit:
-                self._give_up()
-
-    def _give_up(self) -> None:
-        most = max(self._values, key=lambda owner: len(self._values[owner]))
-        self._values[most].popitem(last=False)
-        self._count -= 1
-        if not self._values[most]:
-            del self._values[most]
+        if (owner := _owner.get()) is not None:
+            self._kept.keep((owner, _digest(text)), value, owner=owner)
 
 
 def kept_apart(limit: int) -> Callable[[Callable[_Arguments, _Value]], Callable[_Arguments, _Value]]:

@@ -10,6 +10,7 @@ gives the required data and its sentences the response.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -45,6 +46,7 @@ from rag_service.domain import Decision, Hit, Identity, Reason
 from rag_service.errors import ContextOverflowError, ModelError, ModelOutputError
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.model import ChatModel
+from rag_service.recent import keep_for
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -79,6 +81,26 @@ class Advisor:
             ModelError: the model fails and has no fallback.
             EmbeddingError, StoreError.
         """
+        with self._keep_for(identity):
+            return await self._list_data(inquiry, identity)
+
+    async def generate_response(self, request: ResponseRequest, identity: Identity) -> AdvisorResponse:
+        """A structured response to a case, with every statement verified. See `split_budget` for `max_tokens`.
+
+        Raises:
+            ContextOverflowError: the CRITICAL chunks alone do not fit; field `maxTokens` where more would help.
+            InputError, NotFoundError, ModelOutputError, ModelError, EmbeddingError, StoreError: as `required_data`.
+        """
+        with self._keep_for(identity):
+            return await self._respond(request, identity)
+
+    # -- steps
+
+    def _keep_for(self, identity: Identity) -> AbstractContextManager[None]:
+        """Keep what is made and learned in here for the user alone, such as how the server counts tokens."""
+        return keep_for(identity.user_id, lasting=self.settings.embedding.query_cache_size > 0)
+
+    async def _list_data(self, inquiry: Inquiry, identity: Identity) -> RequiredData:
         article = await self.articles.find(inquiry, identity)
         reply = self._found_nothing(RequiredData, article)
         if article.id is None:
@@ -102,13 +124,7 @@ class Advisor:
         log.info("required_data_listed", contexts=len(context.hits), fields=len(fields))
         return replace(self._conclude(reply, article, context, doubts, model_error), fields=fields)
 
-    async def generate_response(self, request: ResponseRequest, identity: Identity) -> AdvisorResponse:
-        """A structured response to a case, with every statement verified. See `split_budget` for `max_tokens`.
-
-        Raises:
-            ContextOverflowError: the CRITICAL chunks alone do not fit; field `maxTokens` where more would help.
-            InputError, NotFoundError, ModelOutputError, ModelError, EmbeddingError, StoreError: as `required_data`.
-        """
+    async def _respond(self, request: ResponseRequest, identity: Identity) -> AdvisorResponse:
         inquiry, answers = request.inquiry, self.settings.answers
         article = await self.articles.find(inquiry, identity)
         reply = self._found_nothing(AdvisorResponse, article)
@@ -145,7 +161,8 @@ class Advisor:
             | doubts_of(Decision(said.decision) if said else None, missing, checked)
         )
         reply = self._conclude(reply, article, context, doubts, model_error)
-        sections = with_missing_fields(checked.sections, missing, article.title, article.language)
+        sentence = self.prompts.message("missing_data", article.language)
+        sections = with_missing_fields(checked.sections, missing, article.title, sentence)
         log.info("response_generated", contexts=len(context.hits), decision=reply.decision.value, missing=len(missing))
         return replace(
             reply,
@@ -155,8 +172,6 @@ class Advisor:
             answer_tokens=sum(count_tokens(text) for draft in drafts for text in _texts(draft)),
             withheld=checked.withheld,
         )
-
-    # -- steps
 
     def _found_nothing(self, kind: type[_Reply], article: Article) -> _Reply:
         """The reply where no article governs the case."""

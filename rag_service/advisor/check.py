@@ -12,7 +12,6 @@ from rag_service.answering.guards.output_guard import OutputGuard, guard_text
 from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.proof.verify import REFUTED
 from rag_service.domain import Citation, Decision, GuardrailCheck, Hit
-from rag_service.language.languages import texts_in
 
 _GAP = "\n\n"  # between statements while they are verified: each is a paragraph of its own
 
@@ -154,11 +153,11 @@ def doubts_of(said: Decision | None, missing: Sequence[RequiredField], checked: 
 
 
 def with_missing_fields(
-    sections: tuple[Section, ...], missing: Sequence[RequiredField], topic: str, language: str
+    sections: tuple[Section, ...], missing: Sequence[RequiredField], topic: str, sentence: str
 ) -> tuple[Section, ...]:
-    """The sections with a warning that names the missing fields."""
+    """The sections with a warning that names the missing fields, where `sentence` has {fields}."""
     if not missing:
         return sections
-    sentence = texts_in(language).missing_data.format(fields=", ".join(field.field for field in missing))
+    sentence = sentence.replace("{fields}", ", ".join(field.field for field in missing))
     first = sections[0] if sections else Section(topic=topic, answer_components=(), steps=(), warnings=())
     return (replace(first, warnings=(Component(text=sentence), *first.warnings)), *sections[1:])

@@ -29,7 +29,6 @@ from rag_service.answering.prompt.templates import AGENT_PROMPT, Prompts, new_bo
 from rag_service.domain import Answer, Filters, Identity, TokenCount, Turn
 from rag_service.errors import EmbeddingError, StoreError
 from rag_service.language.detection import choose_language, reply_to_small_talk
-from rag_service.language.languages import texts_in
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.model import ChatDelta, ChatModel, counted
 from rag_service.retrieval.query import RagQuery, Task
@@ -193,9 +192,9 @@ class AgentChat:
         started = time.perf_counter()
         language = choose_language(question, request.languages)
         quotes_only = chat.only_quotes  # it has nothing to quote from
-        texts = texts_in(language)
-        notice = texts.no_context if outcome.context is ContextUse.NO_CONTEXT else texts.store_unavailable
-        notice += "." if quotes_only else texts.not_from_documents
+        reason = "no_context" if outcome.context is ContextUse.NO_CONTEXT else "store_unavailable"
+        notice = self.prompts.message(reason, language)
+        notice += "." if quotes_only else self.prompts.message("not_from_documents", language)
         unfinished = self.prompts.message("unfinished", language)
         messages = self._plain_prompt(request, question, language)
         # With no passages, each citation of the model is shown as not found and each claim as not proved.

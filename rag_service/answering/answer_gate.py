@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from rag_service.answering.prompt.reasons import Doubt
-from rag_service.answering.proof.analysis import Analysis, Token, analyse
+from rag_service.answering.proof.analysis import Analysis, analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import Pole, load_lexicon
 from rag_service.answering.proof.passage import passage_of
@@ -28,8 +28,8 @@ from rag_service.language.designations import ordinals_in, read_asked_designatio
 from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
-from rag_service.language.words import fold, word_forms, words
-from rag_service.models.extractive.answer_types import lacks_answer
+from rag_service.language.words import fold, terms, word_forms, words
+from rag_service.models.extractive.answer_types import answer_type, lacks_answer
 from rag_service.retrieval.amendments import amends
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.query import RagQuery
@@ -114,10 +114,10 @@ def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> b
 def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:
     """Whether quotes cannot answer a question, whatever they say.
 
-    The first quote lacks the figure, the person or the reason that is asked for, or says the opposite; the quoted
-    passages lack a number, a month or a name of the question, or tell of others than "gate D" only; or what is quoted
-    first is the row of a table, which does not tell what its columns are to the question, or all is the header of a
-    mail.
+    The first quote lacks the figure, the person or the reason that is asked for, says the opposite, or stands behind
+    the amount in its section; the quoted passages lack a number, a month or a name of the question, or tell of others
+    than "gate D" only; or what is quoted first is the row of a table, which does not tell what its columns are to the
+    question, or all is the header of a mail.
 
     Args:
         passages: those that are quoted.
@@ -130,6 +130,8 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
     first = citations[0].quote or ""
     if lacks_answer(question, first, language) or _says_the_opposite(question, first, language):
         return True
+    if _skips_the_answer(question, citations, passages[0], language):
+        return True
     if _tell_of_others(question, passages, language):
         return True
     asked = set(_names_in(question, language))
@@ -141,17 +143,37 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
     return bool(asked)
 
 
+def _skips_the_answer(question: str, citations: Sequence[Citation], passage: Chunk, language: str) -> bool:
+    """Return whether the section of the first quote has an amount before it that answers as well, and is not quoted.
+
+    Below "How much you can borrow", the maximum comes first and then what reduces it. The quote does not answer better
+    if no word of the question is in it that the section has not said already, in its heading or there.
+    """
+    wanted, first = answer_type(question), citations[0]
+    if wanted is None or first.location is None or first.start is None or not first.location.headings:
+        return False
+    headings = first.location.headings
+    quoted = {place for citation in citations for place in range(citation.start or 0, citation.end or 0)}
+    spans = [span for span in passage.spans if span.location.headings == headings and span.end <= first.start]
+    asked, said = set(terms(question, language)), set(terms(headings[-1], language))
+    if asked.isdisjoint(said):
+        return False
+    again = asked & {*terms(first.quote or "", language)}
+    for span in spans:
+        text = passage.text[span.start - passage.start : span.end - passage.start]
+        said.update(terms(text, language))
+        if span.start not in quoted and wanted.search(fold(text)) and again <= said:
+            return True
+    return False
+
+
 def _says_the_opposite(question: str, quote: str, language: str) -> bool:
     """Return whether a quote lacks the negation of a question, or has the opposite of one of its words only."""
     asked, said = (analyse(normalise(text, markup=True).text, language) for text in (question, quote))
-    if any(map(_negates, asked.tokens)) and not any(map(_negates, said.tokens)):
+    if asked.negates and not said.negates:
         return True
     poles = {(pole.pair, pole.side) for pole in _poles(said)}
     return any((pole.pair, -pole.side) in poles and (pole.pair, pole.side) not in poles for pole in _poles(asked))
-
-
-def _negates(token: Token) -> bool:
-    return token.kind is not None and token.kind.negation
 
 
 def _poles(said: Analysis) -> Iterator[Pole]:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.answering.guards.output_guard import OutputGuard, guard_text
 from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod
-from rag_service.language.languages import FALLBACK_LANGUAGE
 from rag_service.tables.asking.answers import ComputedAnswer
 from rag_service.tables.sentences import CitedCells
 from rag_service.word_boxes import with_boxes
@@ -29,9 +28,7 @@ def choose_passages(
     return tuple(chosen.values())[:limit] or tuple(sources or found)[:limit]
 
 
-def check_computed(
-    computed: ComputedAnswer, shown: Sequence[Hit], *, language: str = FALLBACK_LANGUAGE
-) -> CheckedAnswer:
+def check_computed(computed: ComputedAnswer, shown: Sequence[Hit], *, language: str) -> CheckedAnswer:
     """The text of a computed answer with its citations; `shown` are the passages, [C1] first.
 
     Cells, headings, sentences and names come from documents: they pass the guard that a model's text passes.

@@ -337,7 +337,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         doubt = Doubt.FILE_UNKNOWN if of_files else Doubt.TABLE_READING
         prompted = replace(prompted, doubts={doubt: bool(computed.wording.warning)})
         shown = prompted.context.hits
-        checked = check_computed(computed, shown)
+        checked = check_computed(computed, shown, language=query.found.plan.language)
         await query.emit(SourcesFound(sources=chosen, shown=shown, timings_ms=query.found.timings_ms))
         await query.emit(AnswerDelta(text=checked.text))
         for citation in checked.citations:
@@ -357,7 +357,9 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         log.debug("prompt", documents=documents, prompt=[message.content for message in prompted.messages])
         await query.emit(SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
         judge = self._judge if self._judge is not None and self._judge.is_used else None
-        writing = self._begin_writing(query, prompted, is_judged=judge is not None)
+        withholds = self._settings.answers.withhold_unverified
+        emit = query.emit if judge is None else partial(emit_text, query)
+        writing = self._begin_writing(query, prompted, emit=ignore if withholds else emit)
         last = await writing.run()
         if last.is_cut:
             await writing.add(f"\n\n{prompted.unfinished}")
@@ -370,8 +372,12 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             log.warning("answer_degraded", without="model", code="cut", model=query.model.model_name)
             last = await writing.quote_instead()
             checked, answers = await writing.finish(), None
-            if judge is not None:
-                await self._emit_citations(query, checked)
+        if withholds:
+            checked = checked.withhold(self._prompts.message("withheld", query.found.plan.language))
+            await query.emit(AnswerDelta(text=checked.text))
+        if withholds or judge is not None:
+            for citation in checked.citations:
+                await query.emit(CitationChecked(citation=citation))
         prompted, steps = writing.outcome(), writing.steps
         prompted = prompted.cut() if last.is_cut else prompted
         cited = {citation.chunk_id for citation in checked.citations}
@@ -386,8 +392,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
         return replace(answer, steps=tuple(steps.steps))
 
-    def _begin_writing(self, query: RagQuery, prompted: Prompted, *, is_judged: bool) -> Writing:
-        """`is_judged`: citations that a judge is to decide about are not emitted before that."""
+    def _begin_writing(self, query: RagQuery, prompted: Prompted, *, emit: Callable[[Any], Awaitable[None]]) -> Writing:
+        """`emit` receives what is final while the text arrives."""
         steps = self._begin_steps(query, prompted)
         rule = self._prompts.message("tools", query.found.plan.language) if steps.offered else ""
 
@@ -401,7 +407,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             steps,
             make_checker=partial(self._make_checker, query, prompted),
             shorten=shorten,
-            emit=partial(emit_text, query) if is_judged else query.emit,
+            emit=emit,
         )
 
     def _make_checker(self, query: RagQuery, prompted: Prompted, steps: Steps) -> AnswerChecker:
@@ -414,7 +420,6 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             notice=self._prompts.message("withheld", language),
             language=language,
             secrets=[prompted.secret],
-            withhold=self._settings.answers.withhold_unverified,
             computed=steps.computed,
         )
 
@@ -443,7 +448,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
     async def _ask_judge(
         self, judge: WatchedJudge, query: RagQuery, checked: CheckedAnswer, writing: Writing
     ) -> tuple[CheckedAnswer, AnswersQuestion | None]:
-        """The answer as the judge decides it, with the events of its citations, which waited for that."""
+        """The answer as the judge decides it, and whether it answers the question."""
         answers = None
         if query.model_error is None:  # else it would be asked at the server that has just failed
             checked, answers = await judge_answer(
@@ -454,13 +459,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 prompt=writing.sent,
                 language=query.found.plan.language,
             )
-        await self._emit_citations(query, checked)
         return checked, answers
-
-    @staticmethod
-    async def _emit_citations(query: RagQuery, checked: CheckedAnswer) -> None:
-        for citation in checked.citations:
-            await query.emit(CitationChecked(citation=citation))
 
     async def _complete(
         self,
@@ -497,7 +496,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 Doubt.MODEL_FAILED: query.model_error is not None,
                 Doubt.INCOMPLETE: last.is_cut,
                 Doubt.CONTRADICTED: checked.refuted > 0,
-                Doubt.UNPROVED: not checked.has_proof or bool(checked.flagged),
+                Doubt.UNPROVED: not checked.has_proof or bool(checked.flagged or checked.withheld),
                 Doubt.RULE_BROKEN: not all(check.passed for check in guardrails),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
                 Doubt.LITTLE_CONTEXT: prompted.context.tokens < index.query.minimum_context_tokens,
@@ -536,17 +535,11 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         checked: CheckedAnswer,
         answers: AnswersQuestion | None,
     ) -> Confidence:
-        examination = None if self._judge is None else self._judge.examination
-        if answers is None or examination is None:
+        if answers is None:
             return estimate_confidence(
                 self._fit, signals, sources, refuted=checked.refuted, has_proof=checked.has_proof
             )
-        return rate_written(
-            sources,
-            proved=checked.proved,
-            answers=answers is AnswersQuestion.YES,
-            judge_accuracy=examination.accuracy,
-        )
+        return rate_written(sources, proved=checked.proved, answers=answers is AnswersQuestion.YES)
 
     # The rest of LlamaIndex's interface.
 

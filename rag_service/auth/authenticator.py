@@ -18,6 +18,7 @@ from uuid import UUID
 from rag_service.auth.sessions import cookie_names, find_session
 from rag_service.domain import LOCAL_ADMIN, Identity, Role
 from rag_service.errors import AuthenticationError, InputError, StoreError
+from rag_service.recent import OwnedValues
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, Scope, hash_secret, identify_key, is_key
 from rag_service.store.accounts.sessions import identify_session
@@ -74,7 +75,7 @@ class Authenticator:
         """`fetch_jwks` gets an issuer's key set; None: over HTTP."""
         self._database = database
         self._seconds = settings.auth.cache_seconds
-        self._known: dict[bytes, _Checked] = {}  # by the hash of the credential
+        self._known: OwnedValues[bytes, _Checked] = OwnedValues(_REMEMBERED)  # by the hash of the credential
         self._idle = timedelta(minutes=settings.sign_in.idle_minutes)
         self._cookies = cookie_names(settings)
         self._tokens: TokenChecker | None = None
@@ -115,19 +116,18 @@ class Authenticator:
                 raise
             return known.principal
         except AuthenticationError:
-            self._known.pop(digest, None)
+            self._known.forget(digest)
             raise
         self._remember(digest, principal, until)
         return principal
 
     def _remember(self, digest: bytes, principal: Principal, until: float | None) -> None:
         """Keep who this is, never beyond the credential's own end, `until` (Unix time)."""
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
         left, now = math.inf if until is None else until - time.time(), time.monotonic()
-        self._known[digest] = _Checked(
+        checked = _Checked(
             principal=principal, fresh_until=now + min(self._seconds, left), ends=now + min(_OUTAGE_SECONDS, left)
         )
+        self._known.keep(digest, checked, owner=principal.user_id)
 
     async def _from_session(self, session: str) -> tuple[Principal, float | None]:
         async with self._database.transaction(None) as connection:

@@ -7,10 +7,10 @@ list is needed. A question finds the old text first: it has the question's words
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from rag_service.language.designations import read_designations
 from rag_service.language.words import fold
+from rag_service.recent import kept_apart
 
 _FIGURE = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w])")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -31,6 +31,6 @@ def changes(text: str, old: str, *, title: str) -> bool:
     return not figures.isdisjoint(_FIGURE.findall(text)) or not articles.isdisjoint(_designations(text))
 
 
-@lru_cache(maxsize=1_000)
+@kept_apart(1_000)
 def _designations(text: str) -> frozenset[tuple[str, str]]:
     return frozenset((fold(word), one) for word, one in read_designations(text) if one.isdigit())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime
 
 import llama_index.core.instrumentation as instrument
@@ -18,6 +18,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from rag_service.domain import Hit
+from rag_service.language.words import terms
 from rag_service.models.reranking.reranker import Reranker, rerank_or_keep
 from rag_service.observability.tracing import span
 from rag_service.retrieval.named_files import take_turns
@@ -31,6 +32,7 @@ SIMILAR_LOG_ODDS = 0.05  # likewise for rerank scores, which crowd near 0 and 1
 # this limit; half of it would make that 23 % and 58 %.
 RELATED_RELEVANCE = 0.1
 MAX_RELATED = 3
+_HEADING_WORDS = 2  # content words of a heading that names a section; one says too little
 
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
 
@@ -95,9 +97,9 @@ class ChoosePassages(PassagePostprocessor):
         """The passages without those of too little relevance.
 
         A threshold in the request is a hard limit. Otherwise the ranking ends with the last passage that reaches
-        `out_of_scope`, and the query is doubtful if none reaches the threshold of the index, else `default`. What
-        ranks before it stays: relevance says whether a question is answered, and orders passages worse than the
-        ranking.
+        `out_of_scope` or holds a section that the question names, and the query is doubtful if none reaches the
+        threshold of the index, else `default`. What ranks before it stays: relevance says whether a question is
+        answered, and orders passages worse than the ranking.
         """
         if query.threshold is not None:
             return [hit for hit in hits if hit.scores.relevance >= query.threshold]
@@ -105,8 +107,23 @@ class ChoosePassages(PassagePostprocessor):
         threshold = self.default if threshold is None else threshold
         query.doubtful = max((hit.scores.relevance for hit in hits), default=-1.0) < threshold
         minimum = min(self.out_of_scope, threshold)
-        relevant = [rank for rank, hit in enumerate(hits, start=1) if hit.scores.relevance >= minimum]
+        asked = set(terms(query.question, query.found.plan.language))
+        relevant = [
+            rank
+            for rank, hit in enumerate(hits, start=1)
+            if hit.scores.relevance >= minimum or _names_section(asked, hit, query.found.plan.language)
+        ]
         return hits[: max(relevant, default=0)]
+
+
+def _names_section(asked: Set[str], hit: Hit, language: str) -> bool:
+    """Whether a question has all words of the heading of a section in the passage: "Further Reading".
+
+    A short section shares its passage with others, which make it less similar to the question.
+    """
+    headings = {span.location.headings[-1] for span in hit.chunk.spans if span.location.headings}
+    named = (set(terms(heading, language)) for heading in headings - {hit.chunk.document.title})
+    return any(len(words) >= _HEADING_WORDS and words <= asked for words in named)
 
 
 def _newer_first(hits: Sequence[Hit]) -> Sequence[Hit]:

@@ -201,6 +201,53 @@ def test_no_cache_without_a_size_keeps_what_users_write() -> None:
     assert kept == []
 
 
+# Caches of the process with a size that texts may come into. What one user asks or stores must make nothing faster for
+# another (`rag_service/recent.py`), so each says what its arguments are.
+_SHARED_CACHES = {
+    "answering.confidence.read_fit": "a file of the package",
+    "answering.proof.analysis.classify": "single words, read in microseconds",
+    "answering.proof.lexicon.fold_word": "single words, read in microseconds",
+    "client.html._renderer": "nothing",
+    "language.dates.month_of": "single words, read in microseconds",
+    "language.versions._expression": "names of the language data",
+    "language.versions._name_words": "names of the language data",
+    "language.words._encode": "nothing",
+    "language.words.index_term": "single words, stemmed in microseconds",
+    "models.extractive.answer_types._any_language": "names of the language data",
+    "observability.logs._names_secret": "names of fields of log lines",
+    "readers.pdf.hidden_words._are_alike": "colours, in a process for one document",
+    "readers.text.delimited._value": "cells, in a process for one document",
+    "retrieval.planner._cut": "expressions of index definitions",
+    "retrieval.planner._foreign_terms_of": "single words, stemmed in microseconds",
+    "retrieval.planner._groups_by_beginning": "synonyms of index definitions",
+    "tables.asking.planning.question._every_phrase": "languages, and names of the language data",
+    "tables.figures.question._by_first_word": "synonyms of index definitions",
+    "tables.figures.question._group_of_income": "synonyms of index definitions",
+    "tables.figures.question._groups": "synonyms of index definitions",
+    "tables.figures.question._keys": "expressions of index definitions",
+    "tables.figures.question._phrase": "phrases of the language data",
+    "tables.model.fold_word": "single words, read in microseconds",
+}
+
+
+def sized_caches(module: str, source: str) -> Iterator[str]:
+    """Functions of the module's or a class's level with `lru_cache`: those inside a function end with it."""
+    holders = [ast.parse(source)]
+    holders += [node for node in ast.walk(holders[0]) if isinstance(node, ast.ClassDef)]  # type: ignore[misc]
+    for node in (node for holder in holders for node in holder.body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if any("lru_cache" in ast.unparse(decorator) for decorator in node.decorator_list):
+                yield f"{module}.{node.name}"
+        elif isinstance(node, ast.Assign) and "lru_cache(" in ast.unparse(node.value):
+            yield f"{module}.{ast.unparse(node.targets[0])}"
+
+
+def test_no_cache_of_the_process_is_keyed_by_the_texts_of_users() -> None:
+    """A new one is `kept_apart`, or listed with what its arguments are."""
+    found = {name for module, source in read_sources().items() for name in sized_caches(module, source)}
+    assert found == _SHARED_CACHES.keys()
+
+
 def run_python(code: str) -> str:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAG_")}
     return subprocess.run(

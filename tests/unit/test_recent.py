@@ -9,7 +9,7 @@ from llama_index.core import MockEmbedding
 from llama_index.core.base.llms.types import MessageRole
 
 from rag_service.models.extractive.extractive import ExtractiveLLM, GroundedMessage
-from rag_service.recent import Recent, keep_for, kept_apart
+from rag_service.recent import OwnedValues, Recent, keep_for, kept_apart
 from tests.unit.answering.proof.answers import make_hit
 from tests.unit.models.extractive.test_extractive import CARDS, evidence
 
@@ -77,6 +77,18 @@ def test_a_user_with_many_values_pushes_out_none_of_a_user_with_few() -> None:
         assert [recent.get(str(number)) for number in (16, 17, 18, 19)] == [None, 17, 18, 19]
     with keep_for(ANNA):
         assert recent.get("hers") == 0
+
+
+def test_a_value_has_one_owner_and_can_be_forgotten() -> None:
+    kept: OwnedValues[str, int] = OwnedValues(2)
+    kept.keep("key", 1, owner=ANNA)
+    kept.keep("key", 2, owner=BERTA)
+    kept.keep("other", 3, owner=ANNA)
+    assert [kept.get("key"), kept.get("other")] == [2, 3]
+    kept.forget("key")
+    kept.forget("key")
+    kept.keep("third", 4, owner=ANNA)
+    assert [kept.get(key) for key in ("key", "other", "third")] == [None, 3, 4]
 
 
 def test_no_text_is_kept() -> None:

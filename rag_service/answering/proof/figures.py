@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from babel import Locale
 from text_to_num import alpha2digit
 
 from rag_service.language.normalise import strip_accents
+from rag_service.recent import kept_apart
 
 # Languages whose words are read in sources, and in sentences of an unknown language.
 _LANGUAGES = ("en", "es", "fr", "pt", "de", "it", "nl")
@@ -108,7 +109,7 @@ def find_strange_figure(
     return None
 
 
-@lru_cache(maxsize=512)  # the same passages and questions come with every sentence of an answer
+@kept_apart(512)  # the same passages and questions come with every sentence of an answer
 def read_figures(text: str, language: str | None) -> tuple[Figure, ...]:
     """Return the numbers and dates of a text, in figures and in words; None: of any language that is known."""
     found: list[Figure] = []

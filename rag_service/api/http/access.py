@@ -19,6 +19,7 @@ from rag_service.api.http.services import IdentityDependency, ServicesDependency
 from rag_service.auth.authenticator import Principal, scopes_of
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.errors import PermissionDeniedError
+from rag_service.recent import OwnedValues
 from rag_service.settings import Settings
 from rag_service.store.accounts.agents import Agent
 from rag_service.store.accounts.keys import Scope
@@ -47,16 +48,14 @@ class AgentMemory:
     """Agents as callers last saw them, for chats while the database is down."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[UUID, UUID], tuple[Agent, float]] = {}
+        self._seen: OwnedValues[tuple[UUID, UUID], tuple[Agent, float]] = OwnedValues(_REMEMBERED_AGENTS)
 
     def keep(self, identity: Identity, agent: Agent) -> None:
-        if len(self._seen) >= _REMEMBERED_AGENTS:
-            self._seen.clear()
-        self._seen[identity.user_id, agent.id] = (agent, time.monotonic())
+        self._seen.keep((identity.user_id, agent.id), (agent, time.monotonic()), owner=identity.user_id)
 
     def recall(self, identity: Identity, agent_id: UUID) -> Agent | None:
         """The agent, if this caller has seen it in the last ten minutes."""
-        agent, at = self._seen.get((identity.user_id, agent_id), (None, 0.0))
+        agent, at = self._seen.get((identity.user_id, agent_id)) or (None, 0.0)
         return agent if time.monotonic() - at < _REMEMBERED_SECONDS else None
 
 

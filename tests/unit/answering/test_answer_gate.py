@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rag_service.answering.answer_gate import is_about_another, is_unmeasured
-from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Location, ProofMethod
+from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Location, ProofMethod, Span
 from tests.unit.answering.proof.answers import make_hit
 
 
@@ -107,6 +109,33 @@ def test_a_passage_that_tells_of_others_only_answers_nothing(language: str, ques
 )
 def test_a_passage_that_tells_of_the_one_asked_about_may_answer(language: str, question: str) -> None:
     assert not is_beside(question, f"{OTHERS[language]} Ann Smith", language)
+
+
+LIMITS = "A loan\n\nHow much you can borrow\n\nLimit: Maximum loan | Amount: 50% of the balance, or $50,000\n\n"
+REST = "The $50,000 ceiling is reduced by what you owed: the most you can borrow may be $32,000."
+DOGS = "A dog that weighs more than 20 kg costs $32 a night."
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "skips"),
+    [
+        ("How much can I borrow from my plan?", REST, True),
+        ("How much can I borrow if I still owed something?", REST, False),  # the quote says more of the question
+        ("How much does a dog cost?", DOGS, False),  # a section about something else
+        ("What may I borrow?", REST, False),  # no amount is asked for
+    ],
+)
+def test_a_quote_behind_the_amount_of_its_section_is_not_the_answer(question: str, quote: str, skips: bool) -> None:
+    text = LIMITS + quote
+    headings = ("A loan", "How much you can borrow")
+    places = [text.index("Limit"), text.index(quote)]
+    spans = tuple(
+        Span(start=start, end=end, location=Location(headings=headings))
+        for start, end in ((places[0], places[1] - 2), (places[1], len(text)))
+    )
+    chunk = replace(make_hit(text).chunk, start=0, end=len(text), spans=spans)
+    citation = replace(cite(quote, spans[1].location), start=places[1], end=len(text))
+    assert is_about_another(question, [citation], [chunk], "en") is skips
 
 
 def test_what_the_passage_around_a_quote_names_counts() -> None:

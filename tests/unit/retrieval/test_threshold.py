@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rag_service.domain import LOCAL_ADMIN, Filters
+from rag_service.domain import LOCAL_ADMIN, Filters, Location, Span
 from rag_service.indices import IndexDefinition
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.postprocessors import ChoosePassages
@@ -40,9 +41,25 @@ async def test_the_threshold_of_a_request_holds_for_each_passage() -> None:
     assert [hit.scores.relevance for hit in await CHOOSE.process(query.found.hits, query)] == [0.3]
 
 
-def _found(relevances: list[float], *, threshold: float | None = None) -> RagQuery:
-    query = RagQuery("Who may enter?", identity=LOCAL_ADMIN, threshold=threshold)
+@pytest.mark.parametrize(
+    ("heading", "is_kept"), [("Further Reading", True), ("Reading", False), ("Further Listening", False)]
+)
+async def test_a_passage_with_a_section_that_the_question_names_is_kept_but_doubtful(
+    heading: str, is_kept: bool
+) -> None:
+    query = _found([0.1], question="Which books are recommended for further reading?", heading=heading)
+    assert bool(await CHOOSE.process(query.found.hits, query)) is is_kept
+    assert query.doubtful
+
+
+def _found(
+    relevances: list[float], *, threshold: float | None = None, question: str = "Who may enter?", heading: str = ""
+) -> RagQuery:
+    query = RagQuery(question, identity=LOCAL_ADMIN, threshold=threshold)
     hits = tuple(make_hit(f"Passage {rank}.", relevance=one) for rank, one in enumerate(relevances))
+    if heading:
+        span = Span(start=0, end=9, location=Location(headings=(heading,)))
+        hits = tuple(replace(hit, chunk=replace(hit.chunk, spans=(span,))) for hit in hits)
     scope = SearchScope(
         corpus_ids=(), index_names=(), chunk_count=0, mean_length=0.0, reachable=0, document_ids=None, expired=(),
         filters=Filters(),
