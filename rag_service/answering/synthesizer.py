@@ -12,7 +12,7 @@ LlamaIndex's own synthesizers call the model several times when the context over
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -179,10 +179,31 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         # A doubtful reading of a table does not stand in a model's way, which can ask for the operation that it means.
         if computed is not None and is_quoted:
             return await self._answer_computed(query, sources, computed)
-        if sources := sources or self._worth_searching(query):
+        if sources := self._gather(query, sources):
             return await self._answer_written(query, sources)
         text, doubt = explain_refusal(query.found, self._prompts)
         return await self._say(query, text, query.found.plan.language, doubt)
+
+    def _gather(self, query: RagQuery, sources: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        """The passages that are returned: those that the last answers cited, then those that were found."""
+        if query.model.only_quotes:
+            return sources
+        found = {hit.chunk.id: hit for hit in query.found.hits}
+        earlier = [
+            replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit for hit in query.earlier
+        ]
+        return _unique(*earlier, *(sources or (() if earlier else self._worth_searching(query))))
+
+    def _next(self, query: RagQuery) -> Iterator[Hit]:
+        """What was found after the passages that are returned: a prompt takes as many as its tokens allow."""
+        is_narrow = query.top_k < self._settings.retrieval.top_k or query.found.files is not None
+        if query.model.only_quotes or query.postprocessed or query.given is not None or is_narrow:
+            return
+        others = frozenset() if query.versions is None else query.versions.others
+        for hit in query.found.hits:
+            is_relevant = query.threshold is None or hit.scores.relevance >= query.threshold
+            if is_relevant and hit.chunk.document.id not in others:
+                yield hit
 
     def _worth_searching(self, query: RagQuery) -> tuple[Hit, ...]:
         """The nearest passages, although none is near enough, for a model that can search again in other words."""
@@ -190,7 +211,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if not can_search or query.threshold is not None or query.postprocessed:
             return ()
         files = query.found.files
-        return () if files is not None and files.missing else query.found.hits[: self._settings.answers.max_chunks]
+        return () if files is not None and files.missing else query.found.hits[: query.top_k]
 
     async def reply(self, query: RagQuery, text: str, *, language: str) -> CitedResponse:
         """A reply to a message that asks for nothing: no retrieval, no model."""
@@ -329,7 +350,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if query.threshold is None:
             sources = (*sources, *find_amendments(sources, query.found.hits))
         with span("prompt"):
-            prompted = write_prompt(query, sources, prompts=self._prompts, settings=self._settings)
+            shown = _unique(*sources, *self._next(query))
+            prompted = write_prompt(query, shown, prompts=self._prompts, settings=self._settings)
         shown = prompted.context.hits
         documents = [(str(hit.chunk.document.id), hit.scores.relevance) for hit in shown]
         log.debug("prompt", documents=documents, prompt=[message.content for message in prompted.messages])
@@ -358,6 +380,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 await query.emit(CitationChecked(citation=citation))
         prompted, steps = writing.outcome(), writing.steps
         prompted = prompted.cut() if last.is_cut else prompted
+        cited = {citation.chunk_id for citation in checked.citations}
+        sources = _unique(*sources, *(hit for hit in steps.shown if hit.chunk.id in cited))
         query.degraded = "degraded" in prompted.quote_signals
         if steps.steps:
             sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
@@ -530,6 +554,14 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         return
+
+
+def _unique(*hits: Hit) -> tuple[Hit, ...]:
+    """Passages in their order, each once."""
+    unique: dict[str, Hit] = {}
+    for hit in hits:
+        unique.setdefault(hit.chunk.id, hit)
+    return tuple(unique.values())
 
 
 def _count_tokens(last: ChatDelta, prompt_estimate: int, text: str) -> TokenCount:
