@@ -21,7 +21,7 @@ from rag_service.advisor.article import ArticleFinder
 from rag_service.agents.chat import AgentChat
 from rag_service.agents.models import AgentModels
 from rag_service.answering.checking import TextChecker
-from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recorder, build_engine
+from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recall, Recorder, build_engine
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
 from rag_service.answering.record import AnswerRecorder, Difference, compare_records, recorded_query
@@ -322,7 +322,9 @@ class _Opener:
         recorder = AnswerRecorder(database, prompts, settings)
         tables = TableAnswers(database, synonyms=indices[REPORTS].synonyms if REPORTS in indices else ())
         self.metrics.watch_turns(database.turns, tables.turns)
-        engine = self.build_engine(retriever, chat, judge=models.judge, record=recorder.record, tables=tables)
+        engine = self.build_engine(
+            retriever, chat, judge=models.judge, record=recorder.record, recall=recorder.recall, tables=tables
+        )
         tools = Tools(
             search=engine.search, database=database, indices=indices, tables=tables, top_k=settings.retrieval.top_k
         )
@@ -434,6 +436,7 @@ class _Opener:
         *,
         judge: WatchedJudge | None,
         record: Recorder | None = None,
+        recall: Recall | None = None,
         tables: TableAnswers | None = None,
     ) -> CitedQueryEngine:
         by_index = {name: build_postprocessors(index) for name, index in self.indices.items()}
@@ -445,6 +448,7 @@ class _Opener:
             self.settings,
             postprocessors=Postprocessors(by_index=by_index, always=self.plugins.postprocessors),
             record=record,
+            recall=recall,
             judge=judge,
             tables=tables,
         )

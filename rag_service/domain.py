@@ -242,6 +242,7 @@ class Hit:
 
     chunk: Chunk
     scores: Scores
+    from_turn: int | None = None  # number of the earlier answer, from 1, that cited it; None: it was found now
 
 
 class Operator(StrEnum):

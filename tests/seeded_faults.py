@@ -68,15 +68,21 @@ FAULTS = (
         ("tests/unit/answering/proof/test_verify.py",),
     ),
     Fault(
-        "wrong figure not contradicted", "rag_service/answering/proof/vetoes.py",
-        "An answer with another figure than its source no longer counts as contradicted.",
-        "    number, unit, date,", "    unit, date,",
-        ("tests/unit/answering/proof/test_vetoes.py",),
+        "figures of nowhere go unnoticed", "rag_service/answering/proof/verify.py",
+        "Where nobody judges well, a sentence with a figure that its words do not have is in no doubt.",
+        'return "" if figure is None else f"', 'return "" if figure else f"',
+        ("tests/unit/answering/test_judged.py",),
+    ),
+    Fault(
+        "a judge needs no words", "rag_service/answering/judged.py",
+        "A judge that says yes to everything, and names no words for it, puts a tick on wrong sentences.",
+        "        elif not has_words:\n", "        elif False:\n",
+        ("tests/unit/answering/test_judged.py",),
     ),
     Fault(
         "unchecked sentences may proceed", "rag_service/answering/synthesizer.py",
         "An answer of which only one sentence is proved is passed on as reliable.",
-        "not has_proof or bool(checked.flagged)", "not has_proof",
+        "not checked.has_proof or bool(checked.flagged or checked.withheld)", "not checked.has_proof",
         ("tests/integration/answers/test_answers.py",),
     ),
     Fault(
@@ -89,7 +95,7 @@ FAULTS = (
     Fault(
         "threshold not applied", "rag_service/retrieval/postprocessors.py",
         "Passages that have nothing to do with the question are answered from.",
-        "return [hit for hit in hits if hit.scores.relevance >= minimum]", "return list(hits)",
+        "return hits[: max(relevant, default=0)]", "return hits",
         ("tests/integration/answers/test_answers.py",),
     ),
     Fault(

@@ -1,4 +1,4 @@
-"""`python -m evals.benchmarks retrieval | growth | ingest | answer | quotes | load | fair`."""
+"""`python -m evals.benchmarks retrieval | growth | ingest | answer | quotes | judge | load | fair`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from evals.benchmarks.corpus import EVERYTHING, SHARES, generate_corpus
 from evals.benchmarks.database import load_corpus, open_bench_database
 from evals.benchmarks.fair import WAYS, FairOptions, measure_fairness
 from evals.benchmarks.ingest import measure_ingest, open_ingest_bench
+from evals.benchmarks.judge import measure_judge_prompt
 from evals.benchmarks.load import LoadOptions, measure_load
 from evals.benchmarks.quotes import ask_twice, summarise_quotes
 from evals.benchmarks.retrieval import Bench, measure_retrieval
@@ -153,6 +154,21 @@ def quotes(sets: tuple[Path, ...], replies: Path | None, as_json: bool) -> None:
         ]
         replies.write_text("\n".join(lines) + "\n", encoding="utf-8")
     _show(summarise_quotes(asked), as_json=as_json)
+
+
+@benchmarks.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_DOCUMENTS
+@click.option("--passages", type=click.IntRange(1), default=4, show_default=True)
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
+def judge(model: Path, documents: Path, passages: int, rounds: int) -> None:
+    """The judge's prompt right after the writer's, beside the same alone, with MODEL (GGUF) in llama.cpp."""
+    for cost in measure_judge_prompt(model, documents, passages=passages, rounds=rounds):
+        alone, after = cost.alone, cost.after_writer
+        click.echo(
+            f"alone {alone.tokens} tokens, {alone.milliseconds:.0f} ms; after the writer {after.tokens} tokens,"
+            f" {after.milliseconds:.0f} ms: {after.milliseconds / alone.milliseconds:.2f}"
+        )
 
 
 async def _measure(

@@ -1,4 +1,4 @@
-"""`python -m evals.lab head | sentences | languages`."""
+"""`python -m evals.lab head | sentences | languages | confidence`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import click
 
 from evals.lab.language_directions import measure_directions, write_directions
 from evals.lab.sentence_weights import Example, collect_examples, cross_validate, write_weights
+from evals.lab.written_confidence import fit_written, measure_bands, read_replies, write_fit
+from rag_service.answering.confidence import WRITTEN_FIT, WRITTEN_SIGNALS, read_fit
 from rag_service.cli.running import failures, progress, read_quiet_settings, run_command
 from rag_service.evaluation.workspace import open_workspace
 from rag_service.settings import Settings
@@ -77,6 +79,24 @@ def head(files: tuple[Path, ...], output: Path, leave_out: tuple[Path, ...], run
 
     with failures():
         train_head(files, output, leave_out=leave_out, run=run or f"head-{datetime.now(UTC):%Y%m%d}", say=click.echo)
+
+
+@lab.command()
+@click.argument("replies", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--half", default="developed", show_default=True)
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Fit, and write the fit here.")
+@click.option("--run", default="", help="Name of the run, stored with the fit; default: the date.")
+def confidence(replies: Path, half: str, output: Path | None, run: str) -> None:
+    """Fit the confidence of written answers to REPLIES, or without --output, measure the shipped fit on them.
+
+    REPLIES is what `python -m evals.written --json REPLIES` wrote. The shipped file is
+    rag_service/answering/written_confidence.json.
+    """
+    known = read_replies(replies, half=half)
+    if output is not None:
+        write_fit(output, fit_written(known, run=run or f"written-{datetime.now(UTC):%Y%m%d}"))
+    for band in measure_bands(read_fit(output or WRITTEN_FIT, signals=WRITTEN_SIGNALS), known):
+        click.echo(f"from {band.least:.1f}: {band.answers} answers, said {band.said:.2f}, right {band.right:.2f}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,8 @@ from evals.sets.questions import HALVES
 from evals.written.answers import KINDS, STYLES, Answer, count_answers, find_problems, read_file, read_half
 from evals.written.dump import score_dump, write_dump
 from evals.written.judge import JUDGES, STUBBORN
-from evals.written.measure import WITHOUT, Bench, Reply, count, open_bench
+from evals.written.ledger import weigh_checks
+from evals.written.measure import WITHOUT, Bench, Reply, count, describe_reply, open_bench
 from evals.written.passages import find_unfound, read_questions, show_passages
 
 _PATH = click.Path(exists=True, path_type=Path)
@@ -34,13 +36,15 @@ _NEW_PATH = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option("--replies", is_flag=True, help="Print each right answer that is not green, and each near miss that is.")
 @click.option("--dump", type=_NEW_PATH, help="Write what the judge is shown of each answer into this folder.")
+@click.option("--ledger", is_flag=True, help="Also print what each check of code doubts.")
+@click.option("--json", "lines", type=_NEW_PATH, help="Append a line of JSON for each reply to this file.")
 @click.option("--score", type=_PATH, help="Count what readers accepted of a dump; nothing is asked.")
 @click.option("--passages", type=_PATH, help="Print what the model is shown for the questions of this file.")
 @click.option("--check", is_flag=True, help="Only check the answers: their fields, and whether the evidence is shown.")
 @click.option("--folder", type=_NEW_PATH, help="Keep the database here, so that another run need not ingest.")
 def main(
     files: tuple[Path, ...], half: str | None, judges: tuple[str, ...], replies: bool, dump: Path | None,
-    score: Path | None, passages: Path | None, check: bool, folder: Path | None,
+    ledger: bool, lines: Path | None, score: Path | None, passages: Path | None, check: bool, folder: Path | None,
 ) -> None:  # fmt: skip
     """Ask the questions of written answers, of these files or of evals/written, and count the replies by kind.
 
@@ -63,7 +67,7 @@ def main(
             asyncio.run(_check(answers, kept))
             return
         for judge in judges:
-            asyncio.run(_measure(answers, judge, kept, replies=replies, dump=dump))
+            asyncio.run(_measure(answers, judge, kept, replies=replies, dump=dump, ledger=ledger, lines=lines))
 
 
 async def _print_passages(path: Path, folder: Path) -> None:
@@ -87,13 +91,22 @@ async def _check(answers: Sequence[Answer], folder: Path) -> None:
         click.echo(f"{name}: " + ", ".join(f"{key} {times}" for key, times in counted.items()))
 
 
-async def _measure(answers: Sequence[Answer], judge: str, folder: Path, *, replies: bool, dump: Path | None) -> None:
+async def _measure(
+    answers: Sequence[Answer], judge: str, folder: Path, *, replies: bool, dump: Path | None, ledger: bool,
+    lines: Path | None,
+) -> None:  # fmt: skip
     async with open_bench(judge, folder) as bench:
         examined = await bench.examine()
         found = await _ask_all(bench, answers)
     console = Console(width=None if sys.stdout.isatty() else 200)
     console.print(f"judge {judge}, {examined}", highlight=False)
     console.print(_table(found))
+    if ledger:
+        console.print(_ledger_table(found))
+    if lines is not None:
+        with lines.open("a", encoding="utf-8") as file:
+            for reply in found:
+                file.write(json.dumps(describe_reply(reply, judge=judge)) + "\n")
     if replies:
         _print_replies(found)
     if dump is not None:
@@ -122,6 +135,16 @@ def _table(replies: Sequence[Reply]) -> Table:
                 shown = (figures.asked, figures.written, figures.green, f"{figures.share:.0f}", figures.calls, why)
                 table.add_row(half, name, *map(str, shown))
         table.add_section()
+    return table
+
+
+def _ledger_table(replies: Sequence[Reply]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("check", "right doubted", "alone", "near misses doubted", "alone"):
+        table.add_column(column, justify="left" if column == "check" else "right")
+    for worth in weigh_checks(replies):
+        figures = (worth.right, worth.decides_right, worth.wrong, worth.decides_wrong)
+        table.add_row(worth.check, *map(str, figures))
     return table
 
 

@@ -18,6 +18,7 @@ from evals.written.answers import BLOCK, Answer, fold, line_with
 JUDGES: Mapping[str, tuple[float, float]] = {  # name → share of errors in answers, in the examination
     "right": (0.0, 0.0),
     "errs": (0.05, 0.0),  # 1 in 20, both ways
+    "doubted": (0.05, 0.05),  # the same, and its examination knows
     "weak": (0.1, 0.1),
 }
 # Says yes to everything; "trusted" has passed the examination all the same. "no" says only that.

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from evals.sets.questions import read_set
@@ -63,6 +64,26 @@ class Reply:
         if self.outcome != "answer":
             return self.outcome
         return next((reason.code for reason in self.body.reasons), "no reason")
+
+
+def describe_reply(reply: Reply, *, judge: str) -> dict[str, Any]:
+    """Return what a confidence is fitted to and measured with, for a line of JSON."""
+    body = reply.body
+    flagged = {(sentence.start, sentence.end) for sentence in body.flagged}
+    stated = flagged.union((citation.sentence_start, citation.sentence_end) for citation in body.citations)
+    return {
+        "judge": judge,
+        "id": reply.answer.id,
+        "half": reply.answer.half,
+        "right": reply.answer.right,
+        "kind": reply.answer.kind,
+        "outcome": reply.outcome,
+        "green": reply.is_green,
+        "reasons": [reason.code for reason in body.reasons],
+        "proved": 1 - len(flagged) / len(stated) if stated else 0.0,
+        "answers": body.answers_question,
+        "confidence": body.confidence,
+    }
 
 
 @dataclass(kw_only=True)

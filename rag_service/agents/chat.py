@@ -25,7 +25,7 @@ from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.reasons import Doubt, decide, make_reasons
-from rag_service.answering.prompt.templates import Prompts, new_boundary
+from rag_service.answering.prompt.templates import AGENT_PROMPT, Prompts, new_boundary
 from rag_service.domain import Answer, Filters, Identity, TokenCount, Turn
 from rag_service.errors import EmbeddingError, StoreError
 from rag_service.language.detection import choose_language, reply_to_small_talk
@@ -122,7 +122,7 @@ class AgentChat:
             filters=Filters(corpus_ids=corpora),
             top_k=query.top_k,
             threshold=query.threshold,
-            prompt="chat",
+            prompt=AGENT_PROMPT,
             instructions="\n\n".join(filter(None, (query.agent.spec.system_prompt, query.instructions))),
             turns=query.turns if corpora else (),
             languages=languages_of_turns(query.turns),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from rag_service.answering.prompt.reasons import Doubt
-from rag_service.answering.proof.analysis import Analysis, Token, analyse
+from rag_service.answering.proof.analysis import Analysis, analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import Pole, load_lexicon
 from rag_service.answering.proof.passage import passage_of
@@ -170,14 +170,10 @@ def _skips_the_answer(question: str, citations: Sequence[Citation], passage: Chu
 def _says_the_opposite(question: str, quote: str, language: str) -> bool:
     """Return whether a quote lacks the negation of a question, or has the opposite of one of its words only."""
     asked, said = (analyse(normalise(text, markup=True).text, language) for text in (question, quote))
-    if any(map(_negates, asked.tokens)) and not any(map(_negates, said.tokens)):
+    if asked.negates and not said.negates:
         return True
     poles = {(pole.pair, pole.side) for pole in _poles(said)}
     return any((pole.pair, -pole.side) in poles and (pole.pair, pole.side) not in poles for pole in _poles(asked))
-
-
-def _negates(token: Token) -> bool:
-    return token.kind is not None and token.kind.negation
 
 
 def _poles(said: Analysis) -> Iterator[Pole]:

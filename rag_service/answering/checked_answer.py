@@ -1,17 +1,16 @@
-"""Guards and verifies an answer while its text arrives, and optionally withholds what is not proved.
+"""Guards and verifies an answer while its text arrives, and leaves out what is not proved where that is asked for.
 
     pieces of text → output guard → citations checked against the passages → text and citations as they become final
 
 A sentence is flagged when no verified citation proves its claim, or when the guard removed something from it.
-With `withhold`, a notice replaces every flagged sentence; text is then held back up to the next cited sentence,
-because that citation may also cover the sentences before it.
+`CheckedAnswer.withhold` puts a notice in the place of flagged sentences, once a judge has spoken if there is one.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -21,10 +20,10 @@ from rag_service.answering.events import AnswerDelta, CitationChecked
 from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.guards.output_guard import OutputGuard
 from rag_service.answering.proof.analysis import classify
-from rag_service.answering.proof.claims import NamedEvidence, find_marks, strip_marks
+from rag_service.answering.proof.claims import NamedEvidence, strip_marks
 from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedClaim, Verification, flag_sentences
 from rag_service.domain import Citation, CitationStatus, Hit
-from rag_service.language.sentences import Sentence, SentenceStream, read_sentences
+from rag_service.language.sentences import Sentence, read_sentences
 from rag_service.language.words import words
 from rag_service.tables.sentences import CitedCells
 
@@ -54,6 +53,38 @@ class CheckedAnswer:
         """The answer with citations that a judge has seen, as many and in the same order."""
         flagged = {*flag_sentences(self.claims, citations), *self.unmarked, *self.foreign, *self.changed}
         return replace(self, citations=tuple(citations), flagged=tuple(sorted(flagged)))
+
+    def withhold(self, notice: str) -> CheckedAnswer:
+        """Return the answer with the notice in the place of each flagged sentence, and without its citations."""
+        text, kept = self.text, [claim for claim in self.claims if claim.sentence not in self.flagged]
+        for first, last in reversed(self.flagged):
+            text = text[:first] + notice + text[last:]
+
+        def move(place: int) -> int:
+            return place + sum(len(notice) - (last - first) for first, last in self.flagged if last <= place)
+
+        numbers = sorted({number for claim in kept for number in claim.citations})
+        citations = [self.citations[number] for number in numbers]
+        return replace(
+            self,
+            text=text,
+            citations=tuple(
+                replace(one, sentence_start=move(one.sentence_start), sentence_end=move(one.sentence_end))
+                for one in citations
+            ),
+            claims=tuple(
+                claim._replace(
+                    sentence=(move(claim.sentence[0]), move(claim.sentence[1])),
+                    citations=tuple(map(numbers.index, claim.citations)),
+                )
+                for claim in kept
+            ),
+            unmarked=(),
+            foreign=(),
+            changed=(),
+            flagged=(),
+            withheld=self.withheld + len(self.flagged),
+        )
 
     @property
     def has_proof(self) -> bool:
@@ -86,7 +117,6 @@ class AnswerChecker:
         notice: str,
         language: str | None = None,
         secrets: Sequence[str] = (),
-        withhold: bool = False,
         computed: Mapping[str, CitedCells] | None = None,
     ) -> None:
         """
@@ -95,10 +125,9 @@ class AnswerChecker:
             others: further retrieved passages, searched for misattributed quotes.
             question: its words may be repeated without proof.
             harmless: the service's own sentences, such as the refusal; they need no proof.
-            notice: replaces a withheld sentence.
+            notice: replaces what the guard removes.
             language: ISO 639-1 of the answer.
             secrets: parts of the prompt that must not be repeated.
-            withhold: replace every flagged sentence by the notice.
             computed: as for `CitationStream`.
         """
         self._shown = tuple(shown)
@@ -107,7 +136,6 @@ class AnswerChecker:
         self._notice = notice
         self._language = language
         self._secrets = tuple(secrets)
-        self._withhold = withhold
         self._check = partial(
             CitationStream,
             self._shown,
@@ -124,31 +152,27 @@ class AnswerChecker:
         self._guard = OutputGuard(
             self._shown, secrets=self._secrets, notice=self._notice, language=self._language or "en"
         )
-        self._withholding = _Withholding(self._clear) if self._withhold else None
         self._named = NamedEvidence()
         self._citations = self._check(named=self._named)
         self._pieces: list[str] = []
         self._emitted = 0
-        self._withheld = 0
 
     def feed(self, delta: str, *, restart: bool = False) -> list[AnswerDelta | CitationChecked]:
         """Take the next piece of the model's text; with `restart` the text begins here."""
         if restart:
             self._begin()
         text = self._guard.feed(self._named.feed(delta))
-        events = self._show(self._withholding.feed(text) if self._withholding else text)
+        events = self._show(text)
         return [AnswerDelta(text="", restart=True), *events] if restart else events
 
     def finish(self) -> tuple[list[AnswerDelta | CitationChecked], CheckedAnswer]:
         """The last events, and the whole answer."""
-        text = self._guard.feed(self._named.finish()) + self._guard.flush()
-        events = self._show(self._withholding.finish(text) if self._withholding else text)
+        events = self._show(self._guard.feed(self._named.finish()) + self._guard.flush())
         whole = "".join(self._pieces)
         verification = self._citations.finish()
-        changes = [] if self._withholding else self._guard.changes
         for citation in verification.citations[self._emitted :]:
             events.append(CitationChecked(citation=citation))
-        foreign, changed = self._find_unprovable(whole, verification, changes)
+        foreign, changed = self._find_unprovable(whole, verification, self._guard.changes)
         checked = CheckedAnswer(
             text=whole,
             citations=verification.citations,
@@ -157,7 +181,7 @@ class AnswerChecker:
             claims=verification.claims,
             foreign=foreign,
             changed=changed,
-            withheld=self._withheld + len(self._guard.leaks),
+            withheld=len(self._guard.leaks),
         )
         return events, checked.with_citations(checked.citations)
 
@@ -170,17 +194,6 @@ class AnswerChecker:
             events.append(CitationChecked(citation=citation))
             self._emitted += 1
         return events
-
-    def _clear(self, start: int, text: str) -> str:
-        """Replace the flagged sentences of a part of the answer, which begins at `start`, by the notice."""
-        verification = self._check().finish(text)
-        changes = [change - start for change in self._guard.changes]
-        foreign, changed = self._find_unprovable(text, verification, changes)
-        flagged = sorted({*verification.flagged, *verification.unmarked, *foreign, *changed})
-        for first, last in reversed(flagged):
-            text = text[:first] + self._notice + text[last:]
-        self._withheld += len(flagged)
-        return text
 
     def _find_unprovable(
         self, text: str, verification: Verification, changes: Sequence[int]
@@ -215,27 +228,3 @@ class AnswerChecker:
         """Words of the passages and the question."""
         shown = (word for hit in self._shown for word in words(without_injections(hit).chunk.text))
         return frozenset((*shown, *words(self._question)))
-
-
-class _Withholding:
-    """Holds text back until the next cited sentence, or the end, decides about it."""
-
-    def __init__(self, clear: Callable[[int, str], str]) -> None:
-        self._clear = clear
-        self._sentences = SentenceStream()
-        self._held = ""
-        self._given = 0  # characters released so far
-
-    def feed(self, text: str) -> str:
-        self._held += text
-        marked = [sentence.end for sentence in self._sentences.feed(text) if find_marks(sentence.text)]
-        return self._take(marked[-1] - self._given) if marked else ""
-
-    def finish(self, text: str) -> str:
-        self._held += text
-        return self._take(len(self._held)) if self._held else ""
-
-    def _take(self, length: int) -> str:
-        part, self._held = self._held[:length], self._held[length:]
-        start, self._given = self._given, self._given + length
-        return self._clear(start, part)

@@ -22,9 +22,10 @@ from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
-_WRITTEN_FIT = Path(__file__).with_name("written_confidence.json")
+WRITTEN_FIT = Path(__file__).with_name("written_confidence.json")
 _UNPROVED = 0.5  # at most, where no sentence is verified
 SIGNALS = ("relevance", "lead", "unmatched")
+WRITTEN_SIGNALS = ("proved", "answers")  # of answers that a judge has seen: `written_signals`
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
 _CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds end
@@ -52,11 +53,11 @@ class ConfidenceFit:
 
 
 @lru_cache(maxsize=4)
-def read_fit(file: Path | None = None) -> ConfidenceFit:
+def read_fit(file: Path | None = None, *, signals: tuple[str, ...] = SIGNALS) -> ConfidenceFit:
     """The fit in a file; None: the packaged one. Raises ConfigurationError if the file holds none."""
     try:
         fit = ConfidenceFit(**json.loads((file or PACKAGED_FIT).read_text(encoding="utf-8")))
-        fit.probability(dict.fromkeys(fit.weights if file == _WRITTEN_FIT else SIGNALS, 0.0))
+        fit.probability(dict.fromkeys(signals, 0.0))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"RAG_CONFIDENCE_FIT: {file} is no file that `rag-service eval calibrate --answers` of this version wrote. "
@@ -107,18 +108,22 @@ def estimate_confidence(
     )
 
 
-def rate_written(sources: Sequence[Hit], *, proved: float, answers: bool, judge_accuracy: float) -> Confidence:
+def written_signals(*, proved: float, answers: bool) -> dict[str, float]:
+    """Return what the fit of written answers looks at; arguments as for `rate_written`."""
+    return {"proved": proved, "answers": float(answers)}
+
+
+def rate_written(sources: Sequence[Hit], *, proved: float, answers: bool) -> Confidence:
     """Return the probability that an answer which a judge has seen is right; 0 without sources.
 
     Args:
         proved: share of its sentences that are verified, 0..1.
         answers: whether the judge says that it answers the question.
-        judge_accuracy: share of right verdicts in the judge's examination, 0..1.
     """
     if not sources:
         return NO_CONFIDENCE
-    signals = {"proved": proved, "answers": float(answers), "judge": _log_odds(judge_accuracy)}
-    value = read_fit(_WRITTEN_FIT).probability(signals)
+    signals = written_signals(proved=proved, answers=answers)
+    value = read_fit(WRITTEN_FIT, signals=WRITTEN_SIGNALS).probability(signals)
     mean_relevance, mean_rerank = _means(sources)
     return Confidence(
         value=round(value if proved else min(value, _UNPROVED), 2),

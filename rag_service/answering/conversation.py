@@ -12,7 +12,7 @@ import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.guards.injection import neutralise
-from rag_service.answering.prompt.templates import Prompts, new_boundary
+from rag_service.answering.prompt.templates import NO_HISTORY, Prompts, new_boundary
 from rag_service.domain import Hit, Purpose, Turn
 from rag_service.errors import ModelError
 from rag_service.language.detection import choose_language, guess_language
@@ -66,7 +66,7 @@ def languages_of_turns(turns: Sequence[Turn]) -> tuple[str, ...]:
 def render_history(turns: Sequence[Turn]) -> str:
     """Turns as the model reads them, without citation marks or invisible characters; "-" if there are none."""
     names = {"user": "User", "assistant": "Assistant"}
-    return "\n".join(f"{names[turn.role]}: {neutralise(turn.content)}" for turn in turns) or "-"
+    return "\n".join(f"{names[turn.role]}: {neutralise(turn.content)}" for turn in turns) or NO_HISTORY
 
 
 async def lean_on_history(question: str, history: Sequence[Turn], find: FindPassages) -> tuple[str, FollowUp | None]:

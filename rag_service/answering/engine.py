@@ -60,6 +60,7 @@ PLUGIN_SECONDS = 30.0  # time limit of a postprocessor that is not ours
 _EVENTS_AHEAD = 64  # size of the queue between answering and reading
 
 Recorder = Callable[[RagQuery, Answer], Awaitable[bool]]  # whether it is stored
+Recall = Callable[[RagQuery], Awaitable[tuple[Hit, ...]]]  # passages that the last answers of a conversation cited
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         out_of_scope: float,
         postprocessors: Postprocessors,
         record: Recorder | None,
+        recall: Recall | None = None,
         keeps: bool = True,
     ):
         """
@@ -97,6 +99,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             out_of_scope: relevance that the last passage must reach by default, 0..1.
             postprocessors: run after the built-in ones.
             record: stores each finished answer; None stores none.
+            recall: finds what the last answers cited; None: only what is found now is shown.
             keeps: whether what was made for a question is kept for the next ones of the same user.
         """
         super().__init__(
@@ -112,6 +115,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         self._synthesizer = synthesizer
         self._added = postprocessors
         self._record = record
+        self._recall = recall
         self._keeps = keeps
 
     def offer_tools(self, tools: Tools) -> None:
@@ -243,6 +247,8 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             else:
                 query.languages = tuple(dict.fromkeys([*languages_of_turns(query.turns), *query.languages]))
                 if query.turns:
+                    if self._recall is not None and not query.model.only_quotes:
+                        query.earlier = await self._recall(query)
                     await self._synthesizer.condense(query, partial(self._find, query))
                 response = cast("CitedResponse", await super()._aquery(query))
         latency = round((time.perf_counter() - started) * 1000, 1)
@@ -283,6 +289,7 @@ def build_engine(
     *,
     postprocessors: Postprocessors = NO_POSTPROCESSORS,
     record: Recorder | None = None,
+    recall: Recall | None = None,
     judge: WatchedJudge | None = None,
     tables: TableAnswers | None = None,
 ) -> CitedQueryEngine:
@@ -297,6 +304,7 @@ def build_engine(
         out_of_scope=settings.retrieval.out_of_scope_threshold,
         postprocessors=postprocessors,
         record=record,
+        recall=recall,
         keeps=settings.embedding.query_cache_size > 0,
     )
 

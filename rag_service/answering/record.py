@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -23,11 +23,13 @@ from rag_service.domain import (
     CitationStatus,
     Condition,
     ConditionGroup,
+    DocumentRef,
     Filters,
     FilterTree,
     Hit,
     Identity,
     Operator,
+    Scores,
     Turn,
 )
 from rag_service.errors import StoreError
@@ -35,8 +37,9 @@ from rag_service.indices import IndexDefinition
 from rag_service.models.prefixes import vectors_name
 from rag_service.retrieval.query import FollowUp, RagQuery
 from rag_service.settings import Settings
-from rag_service.store.accounts.answers import store_answer
+from rag_service.store.accounts.answers import read_cited, store_answer
 from rag_service.store.database import Database
+from rag_service.store.search.passages import read_passages
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +50,7 @@ _RECORDED_SETTINGS = (
     "chat_tools", "max_steps", "temperature", "withhold_unverified", "similarity_threshold", "out_of_scope_threshold",
 )  # fmt: skip
 _SCORE_DIGITS = 4
+_RECALLED = 2  # answers whose passages are shown again
 
 
 class AnswerRecorder:
@@ -125,6 +129,51 @@ class AnswerRecorder:
             log.error("answer_not_recorded", answer_id=str(answer.id), exc_info=error)
             return False
         return True
+
+    async def recall(self, query: RagQuery) -> tuple[Hit, ...]:
+        """Return the passages that the last two answers of the conversation cited, the newest answer's first.
+
+        What a client sends as an earlier answer is looked up by its text among one's own records, so that a forged one
+        brings nothing. Passages that may not be read any more, that a newer version has replaced, or that lie outside
+        the scope of the request, are left out. Nothing is recalled while the database fails.
+        """
+        said = [(number, turn.content) for number, turn in enumerate(_answers(query.turns), start=1)][-_RECALLED:]
+        if not said or not _is_simple(query.filters):
+            return ()
+        try:
+            async with self._database.transaction(query.identity) as connection:
+                cited = await read_cited(connection, [text for _, text in said])
+                chunks = await read_passages(connection, [one for ids in cited.values() for one in ids])
+        except StoreError as error:
+            log.warning("earlier_passages_unknown", exc_info=error)
+            return ()
+        found: dict[str, Hit] = {}
+        for number, text in reversed(said):
+            for chunk_id, content in cited.get(text, {}).items():
+                chunk = chunks.get(chunk_id)
+                is_current = chunk is not None and chunk.document.content_hash == content
+                if chunk is not None and is_current and _is_within(query.filters, chunk.document):
+                    found.setdefault(chunk_id, Hit(chunk=chunk, scores=Scores(relevance=0.0), from_turn=number))
+        return tuple(found.values())
+
+
+def _is_simple(filters: Filters) -> bool:
+    """Whether a document says by itself if the filters leave it: they ask for no fields, types or conditions."""
+    return not (filters.fields or filters.chunk_types or filters.territory or filters.where)
+
+
+def _is_within(filters: Filters, document: DocumentRef) -> bool:
+    allowed = (
+        (filters.corpus_ids, document.corpus_id),
+        (filters.document_ids, document.id),
+        (filters.file_name and (filters.file_name,), document.file_name),
+        (filters.source and (filters.source,), document.source),
+    )
+    return all(not wanted or given in wanted for wanted, given in allowed) and set(filters.tags) <= set(document.tags)
+
+
+def _answers(turns: Sequence[Turn]) -> Iterator[Turn]:
+    return (turn for turn in turns if turn.role == "assistant")
 
 
 @dataclass(frozen=True, kw_only=True)

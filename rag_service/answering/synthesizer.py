@@ -179,10 +179,31 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         # A doubtful reading of a table does not stand in a model's way, which can ask for the operation that it means.
         if computed is not None and (query.model.only_quotes or not computed.wording.warning):
             return await self._answer_computed(query, sources, computed)
-        if sources := sources or self._worth_searching(query):
+        if sources := self._gather(query, sources):
             return await self._answer_written(query, sources)
         text, doubt = explain_refusal(query.found, self._prompts)
         return await self._say(query, text, query.found.plan.language, doubt)
+
+    def _gather(self, query: RagQuery, sources: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        """The passages that are returned: those that the last answers cited, then those that were found."""
+        if query.model.only_quotes:
+            return sources
+        found = {hit.chunk.id: hit for hit in query.found.hits}
+        earlier = [
+            replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit for hit in query.earlier
+        ]
+        return _unique(*earlier, *(sources or (() if earlier else self._worth_searching(query))))
+
+    def _next(self, query: RagQuery) -> Iterator[Hit]:
+        """What was found after the passages that are returned: a prompt takes as many as its tokens allow."""
+        is_narrow = query.top_k < self._settings.retrieval.top_k or query.found.files is not None
+        if query.model.only_quotes or query.postprocessed or query.given is not None or is_narrow:
+            return
+        others = frozenset() if query.versions is None else query.versions.others
+        for hit in query.found.hits:
+            is_relevant = query.threshold is None or hit.scores.relevance >= query.threshold
+            if is_relevant and hit.chunk.document.id not in others:
+                yield hit
 
     def _worth_searching(self, query: RagQuery) -> tuple[Hit, ...]:
         """The nearest passages, although none is near enough, for a model that can search again in other words."""
@@ -190,7 +211,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if not can_search or query.threshold is not None or query.postprocessed:
             return ()
         files = query.found.files
-        return () if files is not None and files.missing else query.found.hits[: self._settings.answers.max_chunks]
+        return () if files is not None and files.missing else query.found.hits[: query.top_k]
 
     async def reply(self, query: RagQuery, text: str, *, language: str) -> CitedResponse:
         """A reply to a message that asks for nothing: no retrieval, no model."""
@@ -345,13 +366,16 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if query.threshold is None:
             sources = (*sources, *find_amendments(sources, query.found.hits))
         with span("prompt"):
-            prompted = write_prompt(query, sources, prompts=self._prompts, settings=self._settings)
+            shown = _unique(*sources, *self._next(query))
+            prompted = write_prompt(query, shown, prompts=self._prompts, settings=self._settings)
         shown = prompted.context.hits
         documents = [(str(hit.chunk.document.id), hit.scores.relevance) for hit in shown]
         log.debug("prompt", documents=documents, prompt=[message.content for message in prompted.messages])
         await query.emit(SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
         judge = self._judge if self._judge is not None and self._judge.is_used else None
-        writing = self._begin_writing(query, prompted, is_judged=judge is not None)
+        withholds = self._settings.answers.withhold_unverified
+        emit = query.emit if judge is None else partial(emit_text, query)
+        writing = self._begin_writing(query, prompted, emit=ignore if withholds else emit)
         last = await writing.run()
         if last.is_cut:
             await writing.add(f"\n\n{prompted.unfinished}")
@@ -364,10 +388,16 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             log.warning("answer_degraded", without="model", code="cut", model=query.model.model_name)
             last = await writing.quote_instead()
             checked, answers = await writing.finish(), None
-            if judge is not None:
-                await self._emit_citations(query, checked)
+        if withholds:
+            checked = checked.withhold(self._prompts.message("withheld", query.found.plan.language))
+            await query.emit(AnswerDelta(text=checked.text))
+        if withholds or judge is not None:
+            for citation in checked.citations:
+                await query.emit(CitationChecked(citation=citation))
         prompted, steps = writing.outcome(), writing.steps
         prompted = prompted.cut() if last.is_cut else prompted
+        cited = {citation.chunk_id for citation in checked.citations}
+        sources = _unique(*sources, *(hit for hit in steps.shown if hit.chunk.id in cited))
         query.degraded = "degraded" in prompted.quote_signals
         if steps.steps:
             sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
@@ -378,8 +408,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
         return replace(answer, steps=tuple(steps.steps))
 
-    def _begin_writing(self, query: RagQuery, prompted: Prompted, *, is_judged: bool) -> Writing:
-        """`is_judged`: citations that a judge is to decide about are not emitted before that."""
+    def _begin_writing(self, query: RagQuery, prompted: Prompted, *, emit: Callable[[Any], Awaitable[None]]) -> Writing:
+        """`emit` receives what is final while the text arrives."""
         steps = self._begin_steps(query, prompted)
         rule = self._prompts.message("tools", query.found.plan.language) if steps.offered else ""
 
@@ -393,7 +423,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             steps,
             make_checker=partial(self._make_checker, query, prompted),
             shorten=shorten,
-            emit=partial(emit_text, query) if is_judged else query.emit,
+            emit=emit,
         )
 
     def _make_checker(self, query: RagQuery, prompted: Prompted, steps: Steps) -> AnswerChecker:
@@ -406,7 +436,6 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             notice=self._prompts.message("withheld", language),
             language=language,
             secrets=[prompted.secret],
-            withhold=self._settings.answers.withhold_unverified,
             computed=steps.computed,
         )
 
@@ -435,7 +464,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
     async def _ask_judge(
         self, judge: WatchedJudge, query: RagQuery, checked: CheckedAnswer, writing: Writing
     ) -> tuple[CheckedAnswer, AnswersQuestion | None]:
-        """The answer as the judge decides it, with the events of its citations, which waited for that."""
+        """The answer as the judge decides it, and whether it answers the question."""
         answers = None
         if query.model_error is None:  # else it would be asked at the server that has just failed
             checked, answers = await judge_answer(
@@ -446,13 +475,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 prompt=writing.sent,
                 language=query.found.plan.language,
             )
-        await self._emit_citations(query, checked)
         return checked, answers
-
-    @staticmethod
-    async def _emit_citations(query: RagQuery, checked: CheckedAnswer) -> None:
-        for citation in checked.citations:
-            await query.emit(CitationChecked(citation=citation))
 
     async def _complete(
         self,
@@ -489,7 +512,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 Doubt.MODEL_FAILED: query.model_error is not None,
                 Doubt.INCOMPLETE: last.is_cut,
                 Doubt.CONTRADICTED: checked.refuted > 0,
-                Doubt.UNPROVED: not checked.has_proof or bool(checked.flagged),
+                Doubt.UNPROVED: not checked.has_proof or bool(checked.flagged or checked.withheld),
                 Doubt.RULE_BROKEN: not all(check.passed for check in guardrails),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
                 Doubt.LITTLE_CONTEXT: prompted.context.tokens < index.query.minimum_context_tokens,
@@ -528,17 +551,11 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         checked: CheckedAnswer,
         answers: AnswersQuestion | None,
     ) -> Confidence:
-        examination = None if self._judge is None else self._judge.examination
-        if answers is None or examination is None:
+        if answers is None:
             return estimate_confidence(
                 self._fit, signals, sources, refuted=checked.refuted, has_proof=checked.has_proof
             )
-        return rate_written(
-            sources,
-            proved=checked.proved,
-            answers=answers is AnswersQuestion.YES,
-            judge_accuracy=examination.accuracy,
-        )
+        return rate_written(sources, proved=checked.proved, answers=answers is AnswersQuestion.YES)
 
     # The rest of LlamaIndex's interface.
 
@@ -553,6 +570,14 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         return
+
+
+def _unique(*hits: Hit) -> tuple[Hit, ...]:
+    """Passages in their order, each once."""
+    unique: dict[str, Hit] = {}
+    for hit in hits:
+        unique.setdefault(hit.chunk.id, hit)
+    return tuple(unique.values())
 
 
 def _count_tokens(last: ChatDelta, prompt_estimate: int, text: str) -> TokenCount:

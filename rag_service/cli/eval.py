@@ -208,10 +208,10 @@ async def _calibrate(paths: Sequence[Path], settings: Settings, options: Any) ->
 
 @eval_group.command()
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print statuses and vetoes as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print statuses as JSON.")
 @click.option("--calibrate", is_flag=True, help="Fit the thresholds of the cross-encoder in RAG_JUDGE_MODEL instead.")
 def claims(path: Path, as_json: bool, calibrate: bool) -> None:
-    """Check hand-written claims against their passages: status by label and language, precision of each veto.
+    """Check hand-written claims against their passages: statuses by label and language, and doubts.
 
     The file has one JSON object per line: id, lang, passage, claim, and label (verbatim, light, free, inference,
     unsupported or false).

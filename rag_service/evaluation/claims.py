@@ -55,6 +55,15 @@ class JudgedClaims:
         pairs = zip(self.claims, self.citations, strict=True)
         return Counter((claim.label, claim.lang, citation.status.value) for claim, citation in pairs)
 
+    def doubted(self) -> Counter[tuple[str, str]]:
+        """(label, language) → unchecked claims with a reason, such as a figure that the passage lacks."""
+        pairs = zip(self.claims, self.citations, strict=True)
+        return Counter(
+            (claim.label, claim.lang)
+            for claim, citation in pairs
+            if citation.status is CitationStatus.UNCHECKED and citation.reason
+        )
+
 
 def read_claims(path: Path) -> list[LabelledClaim]:
     """The claims of a file. Raises EvalSetError with the line that cannot be read."""
@@ -121,10 +130,11 @@ async def calibrate_judge(settings: Settings, claims: Sequence[LabelledClaim], *
 def print_claims(console: Console, checked: JudgedClaims) -> None:
     """Print the claims by label, language and status."""
     counts = checked.statuses()
-    table = Table("label", "language", *(status.value for status in CitationStatus))
+    doubted = checked.doubted()
+    table = Table("label", "language", *(status.value for status in CitationStatus), "doubted")
     for label, language in dict.fromkeys((claim.label, claim.lang) for claim in checked.claims):
         row = [counts[label, language, status.value] for status in CitationStatus]
-        table.add_row(label, language, *map(str, row))
+        table.add_row(label, language, *map(str, row), str(doubted[label, language]))
     console.print(table)
 
 

@@ -70,25 +70,19 @@ class Proof:
     negations: Words
     months: tuple[Words, ...]  # January first
     weekdays: tuple[Words, ...]  # Monday first
-    afternoon: tuple[str, ...]  # "p.m.": behind an hour that counts on from noon
-    percent: tuple[str, ...]  # "per cent"
     numbers: Mapping[str, Words]  # digits → number words
-    ambiguous_numbers: Words  # those that are other words in another language
     one: Words
     fractions: Words
     units: Mapping[str, Words]  # canonical unit → its forms
-    opposites: Mapping[str, Mapping[str, tuple[Words, Words]]]  # veto → pair → its two sides
+    opposites: Mapping[str, tuple[Words, Words]]  # pair → its two sides
     lead_ins: tuple[str, ...]  # "however": what may stand before a claim
     source_prepositions: tuple[str, ...]  # "according to" (the document)
     source_articles: Words
     source_nouns: Words  # beginnings
     conditions: Words  # "unless": what binds the rest of its sentence
     reporting: Words  # "states": what may stand around a quotation and adds nothing to it
-    negating_prefixes: Words
     restriction: str  # regular expression of a negation that only restricts: "ne … que"
     refusals: tuple[str, ...]  # regular expressions of folded sentences
-    operations: Mapping[str, Words]  # how a figure was reckoned: sum, difference, product, ratio, share
-    bounds: Mapping[str, tuple[str, ...]]  # phrases before a number: minimum, maximum, before, after
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,11 +70,17 @@ class AnswerSettings(SettingGroup):
     grounded_prompting: bool = Field(
         True, description="Use the prompt with numbered passages and strict rules; false: a classic prompt."
     )
-    max_chunks: int = Field(
-        4, alias="max_chunks_in_prompt", ge=1, description="Maximum number of passages in the prompt."
+    max_chunks: int | None = Field(
+        None,
+        alias="max_chunks_in_prompt",
+        ge=1,
+        description="Maximum number of passages in the prompt. Unset: as many as their tokens allow.",
     )
     max_context_tokens: int = Field(
-        3000, alias="context_max_tokens", ge=100, description="Maximum length of those passages, in tokens."
+        2500,
+        alias="context_max_tokens",
+        ge=100,
+        description="Maximum length of those passages, in tokens; never more than a quarter of the model's context.",
     )
     max_steps: int = Field(
         3, ge=0, le=20, description="Maximum number of tool calls of the chat model for one answer; 0: none."

@@ -340,6 +340,58 @@ def _pdf_empty() -> bytes:
     return _pdf(lambda file: file.add_page())
 
 
+def _pdf_numbers() -> bytes:
+    """Decimals that stand apart, a dash that its font calls a soft hyphen, a fraction with a bar, a shifted copy."""
+    rows = (("Total", "11,062.", "6"), ("Crime", "467.", "9"))
+    figures = "".join(
+        _at(60, 700 - 14 * row, name, size=8)
+        + _at(250, 700 - 14 * row, whole, size=8)
+        + _at(end, 700 - 14 * row, tenths, size=8)
+        for row, (name, whole, tenths) in enumerate(rows)
+        for end in (278.1 if row == 0 else 267.0,)
+    )
+    fraction = (
+        _at(60, 640, "Take 2") + _at(93.3, 644.5, "1", size=7) + _at(93.3, 636, "2", size=7) + _at(102, 640, "cups.")
+    )
+    bar = "0.5 w 92 642.6 m 99 642.6 l S\n"
+    copy = _at(60, 600, "Seeded: 140,000 per acre in May.") + _at(60.8, 600.2, "Seeded:140,") + _at(122.3, 600.2, "000")
+    return _drawn(_at(60, 740, "27 sentences of 1\xad12 months, 1, 2 and 3.") + figures + fraction + bar + copy)
+
+
+def _pdf_struck_and_cut() -> bytes:
+    """A price and a time with a line through them, one under which a line lies, text outside of its frame."""
+    struck = _at(60, 700, "The fee is 300 EUR") + _at(160, 700, "250 EUR, from") + "0.7 w 112 703.5 m 155 703.5 l S\n"
+    under = _at(60, 670, "It is due in") + _at(116, 670, "May.") + "0.7 w 116 668.5 m 137 668.5 l S\n"
+    cut = (
+        "q 60 600 200 30 re W n\n"
+        + _at(60, 610, "Inside it is 40.")
+        + "Q q 60 600 200 30 re W n\n"
+        + _at(60, 560, "Outside it was 90.")
+        + "Q\n"
+    )
+    mark = b"<</Type/Annot/Subtype/StrikeOut/Rect[60 535 130 550]/QuadPoints[60 550 130 550 60 535 130 535]>>"
+    noted = _at(60, 539, "Old: 8:30.") + _at(140, 539, "New: 9:15.")
+    return _drawn(struck + under + cut + noted, page="/MediaBox[0 0 595 842]/Annots[7 0 R]", more=(mark,))
+
+
+def _pdf_turned_names() -> bytes:
+    """A ruled table whose columns are named upwards, below a paragraph that begins with a large letter."""
+    rules = "".join(f"60 {y} m 360 {y} l S\n" for y in (560, 600, 640, 720))
+    rules += "".join(f"{x} 560 m {x} 720 l S\n" for x in (60, 180, 270, 360))
+    names = "".join(
+        f"BT /F1 10 Tf 0 1 -1 0 {x} 650 Tm ({text}) Tj ET\n"
+        for x, text in ((215, "Hours per week"), (315, "Pay in euros"))
+    )
+    cells = _at(70, 615, "Caretaker") + _at(200, 615, "12") + _at(300, 615, "480")
+    cells += _at(70, 575, "Gardener") + _at(200, 575, "20") + _at(300, 575, "760")
+    cap = (
+        _at(60, 766, "T", size=34)
+        + _at(82, 784, "he caretaker and the gardener")
+        + _at(82, 770, "are paid by the month.")
+    )
+    return _drawn(cap + rules + names + cells)
+
+
 PDF: Mapping[str, Callable[[], bytes]] = {
     "pdf/headings.pdf": _pdf_headings,
     "pdf/table.pdf": _pdf_table,
@@ -359,4 +411,7 @@ PDF: Mapping[str, Callable[[], bytes]] = {
     "pdf/rows_in_box.pdf": _pdf_rows_in_box,
     "pdf/statement.pdf": _pdf_statement,
     "pdf/cropped.pdf": _pdf_cropped,
+    "pdf/numbers.pdf": _pdf_numbers,
+    "pdf/struck_and_cut.pdf": _pdf_struck_and_cut,
+    "pdf/turned_names.pdf": _pdf_turned_names,
 }

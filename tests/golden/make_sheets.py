@@ -13,7 +13,7 @@ from openpyxl import Workbook
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 from openpyxl.comments import Comment
-from openpyxl.styles import Font
+from openpyxl.styles import Font, PatternFill
 
 from tests.golden.packages import DAY, strict, with_macros
 from tests.unit.readers.samples import saved, with_members
@@ -190,6 +190,35 @@ def _hidden_parts() -> bytes:
     return _saved(book)
 
 
+def _tables_and_lists() -> bytes:
+    book = Workbook()
+    book.active.title = "Club"
+    table = [["Month", "Income", "Costs"], ["Jan", 100, 90], ["Feb", 120, 80], []]
+    people = [["Contact", "Ana", 612], ["Chair", "Joan", 613], []]
+    corners = [[None, "Child", "Adult"], ["Monday", 8, 10], ["Sunday", 9, 11], [], [None, "Senior"], ["Monday", 5]]
+    for row in (*table, *people, *corners):
+        book.active.append(row)
+    return _saved(book)
+
+
+def _words_in_formats() -> bytes:
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "Words"
+    sheet.append(["Item", "Value"])
+    for name, value, form in (
+        ("Tax", 7, '0"%"'), ("Cheese", 3.5, '0.00" per kg"'), ("Place", 42, '"A-"000'), ("Member", 1, '"yes";;"no"'),
+        ("Guest", 0, '"yes";;"no"'), ("Sales", 2_500_000, '0.0,,"M"'), ("Margin", 777, ";;;"), ("None", 0, "0;-0;"),
+    ):  # fmt: skip
+        sheet.append([name, value])
+        sheet.cell(sheet.max_row, 2).number_format = form
+    sheet.append(["Secret", 900])
+    sheet["B10"].font = Font(color="FFFFFFFF")
+    sheet.append(["On a ground", 250])
+    sheet["B11"].font, sheet["B11"].fill = Font(color="FFFFFFFF"), PatternFill("solid", fgColor="FF000080")
+    return _saved(book)
+
+
 SHEETS: Mapping[str, Callable[[], bytes]] = {
     "xlsx/cell_formats.xlsx": _cell_formats,
     "xlsx/title_block.xlsx": _title_block,
@@ -203,4 +232,6 @@ SHEETS: Mapping[str, Callable[[], bytes]] = {
     "xlsx/looks.xlsx": _sheet_looks,
     "xlsx/shown_formats.xlsx": _shown_formats,
     "xlsx/hidden_parts.xlsx": _hidden_parts,
+    "xlsx/words_in_formats.xlsx": _words_in_formats,
+    "xlsx/tables_and_lists.xlsx": _tables_and_lists,
 }

@@ -271,6 +271,28 @@ def _page_number() -> bytes:
     )  # fmt: skip
 
 
+def _moved_and_white() -> bytes:
+    def look(properties: str, text: str) -> str:
+        return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+    up, down = '<w:position w:val="8"/><w:sz w:val="14"/>', '<w:position w:val="-6"/><w:sz w:val="14"/>'
+    white = '<w:color w:val="FFFFFF"/>'
+    return word.document(
+        par(
+            run("The limit is 10")
+            + look(up, "6")
+            + run(" units of CO")
+            + look(down, "2")
+            + run(" for 500")
+            + look(up, "1")
+            + run(" euros.")
+        ),
+        par(look('<w:position w:val="8"/>', "Higher, but as large, 12.")),
+        par(run("The fee is 250 EUR.") + look(white, " It was 900 EUR.")),
+        par(look(f'{white}<w:shd w:val="clear" w:fill="000080"/>', "White on blue: 30 EUR.")),
+    )
+
+
 WORD: Mapping[str, Callable[[], bytes]] = {
     "docx/merged_table.docx": _merged_table,
     "docx/tracked_changes.docx": _tracked_changes,
@@ -290,6 +312,7 @@ WORD: Mapping[str, Callable[[], bytes]] = {
     "docx/fields.docx": _fields,
     "docx/paragraph_ends.docx": _paragraph_ends,
     "docx/symbols.docx": _symbols,
+    "docx/moved_and_white.docx": _moved_and_white,
     "docx/left_out_columns.docx": _left_out_columns,
     "docx/equations.docx": _equations,
     "docx/diagram.docx": _diagram,

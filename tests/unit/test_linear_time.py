@@ -62,7 +62,7 @@ def stream_sentences(text: str) -> None:
 
 
 def check_answer(text: str) -> None:
-    checker = AnswerChecker([FACT], notice="(left out)", secrets=[PROMPT], withhold=False)
+    checker = AnswerChecker([FACT], notice="(left out)", secrets=[PROMPT])
     for start in range(0, len(text), 1000):
         checker.feed(text[start : start + 1000])
     checker.finish()

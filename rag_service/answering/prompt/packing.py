@@ -6,6 +6,7 @@ the budget lasts. Token counts are estimates, which what the model's server coun
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from types import MappingProxyType
 import msgspec
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.guards.injection import neutralise, without_injections
 from rag_service.answering.prompt.notices import tell_files, warn_of_absent
 from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context, render_passage
@@ -28,6 +29,9 @@ from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 
+QUOTED_PASSAGES = 4  # that quotes are chosen from
+CONTEXT_SHARE = 4  # passages take at most one part in so many of a model's context
+MIN_CONTEXT_TOKENS = 1_000  # however small the context is, if it has room for them
 MESSAGE_TOKENS = 4  # what a chat template adds around each message
 TIERS: tuple[Tier, ...] = ("critical", "high", "medium", "low")
 
@@ -121,7 +125,9 @@ def write_prompt(
     template = prompts.template(name, language)
     boundary = boundary or new_boundary()
     refusal = prompts.message("refusal", language)
-    values = {"boundary": boundary, "context": "", "question": query.question, "refusal": refusal}
+    # What is searched for and what is asked for are two things: form and language belong to what was written.
+    asked = query.question if model.only_quotes else " ".join(neutralise(query.asked).split())
+    values = {"boundary": boundary, "context": "", "question": asked, "refusal": refusal}
     values |= {"history": query.history, "instructions": query.instructions}
     personal = query.personal_corpora
     fitted = _fit_passages(
@@ -175,12 +181,16 @@ def _fit_passages(
     boundary: str,
 ) -> FittedPrompt:
     """The prompt with as many sources as fit, those of personal corpora last; `fixed` are its texts without any."""
+    answers, model = settings.answers, query.model
+    # Quotes are chosen from the first few passages: their sentences compete with each other.
+    most = answers.max_chunks or (QUOTED_PASSAGES if model.only_quotes else len(sources))
+    quarter = sys.maxsize if model.only_quotes else model.context_window // CONTEXT_SHARE
     context = pack_context(
         sources,
         limit=limit,
         other_tokens=count_prompt(fixed, boundary=boundary),
-        max_tokens=settings.answers.max_context_tokens,
-        max_chunks=settings.answers.max_chunks * query.searches,
+        max_tokens=min(answers.max_context_tokens, max(quarter, MIN_CONTEXT_TOKENS)),
+        max_chunks=most * query.searches,
         boundary=boundary,
     )
     ordered = sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in query.personal_corpora)

@@ -1,8 +1,9 @@
 """Prompts: templates with declared variables, and untrusted text made harmless before it enters one.
 
 A template is `prompts/<name>.<language>.md`: front matter that declares its variables, then a `# system` and a `# user`
-part in which `{{variable}}` is replaced. Text from documents and its metadata is put between lines that hold a boundary
-drawn for this request alone, and neutralised first, see `rag_service.answering.guards.injection`.
+part in which `{{variable}}` is replaced. `grounded` has a part `# conversation`, too, which stands where
+`{{conversation}}` does if anything was said before. Text from documents and its metadata is put between lines that hold
+a boundary drawn for this request alone, and neutralised first, see `rag_service.answering.guards.injection`.
 """
 
 from __future__ import annotations
@@ -30,15 +31,18 @@ REQUIRED_MESSAGES = (
 )
 _JUDGE_VARIABLES = frozenset({"boundary", "question", "sentences"})
 _KNOWN_VARIABLES = frozenset(
-    {"boundary", "case", "context", "history", "instructions", "language", "question", "refusal"}
+    {"boundary", "case", "context", "conversation", "history", "instructions", "language", "question", "refusal"}
 )
+_OPTIONAL = ("conversation", "instructions")  # where one is empty, its line goes
 _REQUIRED_VARIABLES = frozenset({"context", "question"})
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _LANGUAGE = re.compile(r"\{\{\s*language\s*\}\}")
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+AGENT_PROMPT = "chat"  # of agents, in folders of prompts that have one; else `grounded`
+NO_HISTORY = "-"
 _SHARED = "Shared documents:"
 _PERSONAL = "The asker's own documents:"
-_PARTS = re.compile(r"^# (system|user)\s*$", re.MULTILINE)
+_PARTS = re.compile(r"^# (system|conversation|user)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +51,13 @@ class PromptTemplate:
 
     system: str
     user: str
+    conversation: str = ""  # what stands for `{{conversation}}` if there is a history
 
     def render(self, values: Mapping[str, str]) -> tuple[str, str]:
         """Return (system, user) with variables replaced once: text that is put in is never expanded again."""
+        if "history" in values and "conversation" not in values:
+            said = values["history"] not in ("", NO_HISTORY)
+            values = {**values, "conversation": _fill(self.conversation, values) if said else ""}
         return _fill(self.system, values), self.user_text(values)
 
     def user_text(self, values: Mapping[str, str]) -> str:
@@ -70,11 +78,13 @@ class Prompts:
         Raises:
             DefinitionError: there is no template of this name.
         """
+        if name == AGENT_PROMPT and (name, FALLBACK_LANGUAGE) not in self.templates:
+            name = "grounded"
         found = self.templates.get((name, language)) or self.templates.get((name, FALLBACK_LANGUAGE))
         if found is None:
             raise DefinitionError(f"There is no prompt {name!r}.", field="prompt")
         system, user = (_LANGUAGE.sub(language_name(language), part) for part in (found.system, found.user))
-        return PromptTemplate(system=system, user=user)
+        return PromptTemplate(system=system, user=user, conversation=found.conversation)
 
     def samples(self) -> dict[str, str]:
         """A text in each language: the rules of the grounded prompt."""
@@ -114,11 +124,29 @@ def load_prompts(folder: Path | None = None, *, replacement: Path | None = None)
     packaged_file = shipped_folder("prompts") / "messages.yaml"
     messages_file = root / "messages.yaml" if (root / "messages.yaml").exists() else packaged_file
     messages = load_yaml(messages_file.read_text(encoding="utf-8"))
+    templates = {key: _completed(template, key) for key, template in templates.items()}
     for key in REQUIRED_MESSAGES:
         if FALLBACK_LANGUAGE not in (messages or {}).get(key, {}):
             raise DefinitionError(f"{messages_file}: {key}.{FALLBACK_LANGUAGE} is missing; add the sentence.")
     packaged_messages = load_yaml(packaged_file.read_text(encoding="utf-8"))
     return Prompts(templates=templates, messages={**packaged_messages, **messages})
+
+
+def _completed(template: PromptTemplate, key: tuple[str, str]) -> PromptTemplate:
+    """A grounded prompt of an older folder, with the variables that it does not know yet."""
+    name, language = key
+    if name != "grounded":
+        return template
+    system, user, conversation = template.system, template.user, template.conversation
+    if "{{instructions}}" not in system:
+        system = f"{{{{instructions}}}}\n\n{system}"
+    if "{{conversation}}" not in user and "{{history}}" not in user:
+        user = f"{{{{conversation}}}}\n\n{user}"
+    if not conversation:
+        packaged = shipped_folder("prompts")
+        own = packaged / f"grounded.{language}.md"
+        conversation = _load_template(own if own.exists() else packaged / "grounded.en.md", name).conversation
+    return PromptTemplate(system=system, user=user, conversation=conversation)
 
 
 def _load_template(file: Path, name: str) -> PromptTemplate:
@@ -139,7 +167,7 @@ def _load_template(file: Path, name: str) -> PromptTemplate:
                 " was written from, whose system text stays."
             )
         parts["system"] = ""
-    elif set(parts) != {"system", "user"}:
+    elif set(parts) - {"conversation"} != {"system", "user"}:
         raise DefinitionError(f"{file}: needs exactly one `# system` and one `# user` part.")
     used = frozenset(_VARIABLE.findall(text[front.end() :]))
     if used != declared:
@@ -152,10 +180,13 @@ def _load_template(file: Path, name: str) -> PromptTemplate:
         raise DefinitionError(f"{file}: variables: unknown: {', '.join(sorted(unknown))}.")
     if missing := required - declared:
         raise DefinitionError(f"{file}: variables: {', '.join(sorted(missing))} must be used.")
-    return PromptTemplate(system=parts["system"], user=parts["user"])
+    return PromptTemplate(system=parts["system"], user=parts["user"], conversation=parts.get("conversation", ""))
 
 
 def _fill(part: str, values: Mapping[str, str]) -> str:
+    for name in _OPTIONAL:
+        if not values.get(name):
+            part = part.replace(f"{{{{{name}}}}}\n\n", "")
     pieces = _VARIABLE.split(part)  # text, name, text, name, …, text
     pieces[1::2] = map(values.__getitem__, pieces[1::2])
     return "".join(pieces)

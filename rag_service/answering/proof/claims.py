@@ -266,7 +266,7 @@ class Claim:
             return False
         analysis = self.analysis
         leads_in = self.plain.endswith(":") and len(analysis.stems) <= _LEAD_IN_WORDS
-        return analysis.is_claim and not (leads_in and not analysis.numbers and not analysis.negated)
+        return analysis.is_claim and not (leads_in and not analysis.numbers and not analysis.negates)
 
 
 @dataclass

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import msgspec
 
-from rag_service.answering.proof.analysis import WORD, Analysis, Token, analyse, classify, is_negation
+from rag_service.answering.proof.analysis import WORD, Analysis, analyse, classify, is_negation
 from rag_service.answering.proof.lexicon import fold_word, load_lexicon
 from rag_service.domain import Chunk, Location, Span, column_letters, column_number
 from rag_service.language.normalise import normalise
@@ -49,12 +49,10 @@ _PAIR_GAIN = 2  # words of the claim that a second sentence must add
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a passage has for a claim: normalised characters [start, end), and the sentences [first, last]."""
+    """What a passage has for a claim: normalised characters [start, end)."""
 
     start: int
     end: int
-    first: int
-    last: int
     share: float  # of the claim's content words, 0..1
 
 
@@ -100,10 +98,6 @@ class Passage:
     def stems(self) -> frozenset[str]:
         """Content words and numbers of the whole passage."""
         return frozenset().union(*(analysis.stems for analysis in self.analyses))
-
-    @cached_property
-    def numbers(self) -> frozenset[Token]:
-        return frozenset(number for analysis in self.analyses for number in analysis.numbers)
 
     def sentences_of(self, start: int, end: int) -> tuple[int, int]:
         """The first and last sentence that [start, end) touches."""
@@ -240,7 +234,7 @@ class Passage:
         share = len(best) / len(stems)
         if share < _NUMBERS_ONLY and not any(token.kind is not None and token.stem in best for token in claim.content):
             return None
-        return Evidence(self.sentences[first][0], self.sentences[last][1], first, last, share)
+        return Evidence(self.sentences[first][0], self.sentences[last][1], share)
 
 
 def _share(stems: frozenset[str], held: frozenset[str]) -> float:

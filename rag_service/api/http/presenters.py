@@ -76,7 +76,15 @@ def present_context(hits: Iterable[Hit], *, first_mark: int = 1) -> list[Context
         text = " ".join(hit.chunk.text.split())
         snippet = text if len(text) <= SNIPPET_CHARS else text[: SNIPPET_CHARS - 1].rsplit(maxsplit=1)[0] + "…"
         document_id = hit.chunk.document.id
-        bodies.append(ContextBody(mark=mark, document_id=document_id, chunk_index=hit.chunk.index, snippet=snippet))
+        bodies.append(
+            ContextBody(
+                mark=mark,
+                document_id=document_id,
+                chunk_index=hit.chunk.index,
+                snippet=snippet,
+                from_turn=hit.from_turn,
+            )
+        )
     return bodies
 
 

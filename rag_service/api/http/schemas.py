@@ -235,6 +235,9 @@ class ContextBody(Struct, kw_only=True, frozen=True, rename="camel"):
     document_id: UUID
     chunk_index: int
     snippet: str
+    from_turn: Annotated[
+        int | None, Meta(description="Number of the earlier answer that cited it, from 1; null if it was found now.")
+    ] = None
 
 
 class EvidenceBody(Struct, kw_only=True, frozen=True, rename="camel"):

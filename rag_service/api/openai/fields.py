@@ -13,6 +13,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from rag_service.answering.guards.injection import neutralise
+from rag_service.answering.prompt.templates import AGENT_PROMPT
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import SearchRequest
@@ -56,7 +57,7 @@ class Conversation:
         """The query for the engine, which makes the question standalone."""
         query = self.query
         if self.instructions:
-            query = replace(query, instructions=self.instructions, prompt="chat")
+            query = replace(query, instructions=self.instructions, prompt=AGENT_PROMPT)
         return replace(query, turns=self.turns) if self.turns else query
 
 

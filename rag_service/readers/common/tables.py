@@ -17,7 +17,7 @@ from statistics import median
 from rag_service.domain import Location, column_letters
 from rag_service.readers.common.builder import TextBuilder
 from rag_service.readers.common.cells import Cell, Row
-from rag_service.readers.common.two_columns import Reading, are_names, is_label, read_two_columns
+from rag_service.readers.common.first_row import Reading, are_names, is_label, read_first_row
 
 LONG_TABLE_TEXT_ROWS = 1_000  # rows in the text of a table whose rows are too many for it
 LOOK_AHEAD = 30  # rows searched for a header; titles and notes above a table are rarely longer
@@ -54,35 +54,37 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> M
     """
     rows = iter(rows)
     ahead = _spread_names(list(islice(rows, LOOK_AHEAD)))
-    header, labelled = find_header(ahead)
+    header, pairs = find_header(ahead)
     if header and len(ahead) < LOOK_AHEAD and _is_blank_form(ahead, header):
         header = None
     names: list[Row] = []  # header rows whose labels no row has used yet
     labels: dict[int, str] = {}
     header_rows: list[Row] = []  # of the labels
     filled = set[int]()  # columns with a value below them
+    figures = dict[int, bool]()  # column → whether it has had nothing else
     previous: Row | None = None
     below_title = False  # of a block after a gap
     upcoming: Iterator[Row | None] = chain(ahead, rows, [None])
     for row, following in pairwise(upcoming):
         if row is None:
             break
-        after_gap = bool(labels) and previous is not None and row.number > previous.number + 1
-        if after_gap and previous is not None and _ends_table(previous, row):
+        after_gap = bool(header_rows) and previous is not None and row.number > previous.number + 1
+        if after_gap and _ends_table(row, figures):
             labels = {}
         previous = row
         begins, below_title = after_gap or below_title, after_gap and len(row.values) == 1 and row.values[0].is_text
         if row is header or (begins and _starts_table(row, following)):
             _write_plain(builder, names or _without_values(header_rows, filled), place)
             names, labels = [row], _labels(row)
-            header_rows, filled = names, set()
+            header_rows, filled, figures = names, set(), {}
         elif len(names) == 1 and _continues_header(names[0], row, following):
             names, labels = [*names, row], _joined_labels(labels, row)
             header_rows = names
         else:
             names = []
             filled.update(cell.column for cell in row.cells)
-            _write_row(builder, row, labels, place, is_labelled=row.number in labelled)
+            figures.update({cell.column: not cell.is_text and figures.get(cell.column, True) for cell in row.values})
+            _write_row(builder, row, labels, place, is_pairs=row.number in pairs)
     _write_plain(builder, names or _without_values(header_rows, filled), place)
     return labels
 
@@ -114,34 +116,34 @@ def _is_blank_form(rows: Sequence[Row], header: Row) -> bool:
 
 
 def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
-    """Return the header, and the numbers of rows that are a label and its value.
+    """Return the header, and the numbers of rows in which labels and values alternate.
 
-    The header is the first row with at least two cells, mostly text, and more than half as wide as the rows below. A
-    block of two columns has a header only if `read_two_columns` finds evidence.
+    The header is the first row with at least two cells, mostly text, and more than half as wide as the rows below, if
+    `read_first_row` finds evidence in its block. No row of a block without evidence is one, unless it is wider.
     """
-    labelled: set[int] = set()
-    done = 0  # rows of blocks without a header
+    pairs: set[int] = set()
+    done = width = 0  # rows of blocks without a header, and cells of its rows
     for position, row in enumerate(rows):
-        if position < done:
-            continue
         below = [len(other.cells) for other in rows[position + 1 :]]
         if row.is_header and row.values and row.values[0].column > 1 and max(below, default=0) == 2:
-            return row, frozenset(labelled)  # the only name, beside an empty corner
+            return row, frozenset(pairs)  # the only name, beside an empty corner
+        if position < done and len(row.cells) <= width:
+            continue
         if len(row.values) < 2 or (below and len(row.cells) <= median(below) / 2):
             continue
         block = _block(rows, position)
         if below and len(row.cells) < median(below) and any(map(_starts_table, block[1:], block[2:])):
             continue  # a remark above the table
-        if len(row.cells) == 2 and max(len(other.cells) for other in block) == 2:
-            reading = read_two_columns(block)
-            if reading is Reading.LABELS:
-                labelled.update(other.number for other in (block[1:] if are_names(row) else block))
-            if reading is not Reading.NAMED or not (row.is_header or _is_texts(row)):
-                done = position + len(block)
-                continue
-        if row.is_header or _is_texts(row) or _names_series(row, block[1:]):
-            return row, frozenset(labelled)
-    return None, frozenset(labelled)
+        is_continued = len(block) > 2 and _continues_header(row, block[1], block[2])
+        reading = read_first_row([row, *block[2:]] if is_continued else block)
+        if reading is Reading.LABELS:
+            pairs.update(other.number for other in (block[1:] if are_names(row) else block))
+        if row.is_header or _names_series(row, block[1:]) or (reading is Reading.NAMED and _is_texts(row)):
+            return row, frozenset(pairs)
+        has_wide = any(cell.is_spanned for cell in row.cells)  # as a title above the names has
+        if not has_wide and (reading is not Reading.NAMED or len(row.values) == 2):
+            done, width = position + len(block), max(len(row.cells), 2)
+    return None, frozenset(pairs)
 
 
 def _block(rows: Sequence[Row], position: int) -> Sequence[Row]:
@@ -152,11 +154,9 @@ def _block(rows: Sequence[Row], position: int) -> Sequence[Row]:
     return rows[position:end]
 
 
-def _ends_table(last: Row, row: Row) -> bool:
-    """Whether a two-column table with figures on the right ends at the gap, because words follow."""
-    return (
-        len(last.values) == len(row.values) == 2 and not last.values[1].is_text and all(c.is_text for c in row.values)
-    )
+def _ends_table(row: Row, figures: Mapping[int, bool]) -> bool:
+    """Whether a table ends at the gap above a row, because words follow in a column of figures."""
+    return len(row.values) > 1 and any(cell.is_text and figures.get(cell.column, False) for cell in row.values)
 
 
 def _is_texts(row: Row) -> bool:
@@ -189,14 +189,14 @@ def _names_series(row: Row, below: Sequence[Row]) -> bool:
 
 def _starts_table(row: Row, following: Row | None) -> bool:
     """Whether a row of words with figures right below is a header; stricter than at the top of a table."""
+    if following is None or following.number != row.number + 1 or not row.values or not _all_texts(row):
+        return False
+    has_empty_corner = row.cells[0].column > following.cells[0].column and following.cells[0].is_text
     return (
-        following is not None
-        and following.number == row.number + 1
-        and len(row.values) >= 2
-        and all(cell.is_text for cell in row.cells)
-        and len(following.values) >= 2
-        and not all(cell.is_text for cell in following.cells)
-        and not (len(row.values) == 2 and is_label(following.values[0]))
+        (len(row.values) > 1 or has_empty_corner)
+        and len(following.values) > 1
+        and not _all_texts(following)
+        and not (len(row.values) == 2 and not has_empty_corner and is_label(following.values[0]))
     )
 
 
@@ -277,11 +277,11 @@ def _label_of(column: int, spanned: Set[int], labels: Mapping[int, str]) -> str 
 
 def is_heading(cell: Cell, labels: Mapping[int, str]) -> bool:
     """Whether the only cell of a row is a sub-heading or a note: a text in the first column."""
-    return cell.is_text and cell.column == min(labels, default=0)
+    return cell.is_text and cell.column <= min(labels, default=0)
 
 
 def _write_row(
-    builder: TextBuilder, row: Row, labels: Mapping[int, str], place: Place, *, is_labelled: bool = False
+    builder: TextBuilder, row: Row, labels: Mapping[int, str], place: Place, *, is_pairs: bool = False
 ) -> None:
     values = row.values
     if not values:
@@ -294,12 +294,12 @@ def _write_row(
     # a quote of "Stock: 120" then leads to exactly the cell of 120.
     whole = place(row.number, extent)
     spanned = {cell.column for cell in row.cells if cell.is_spanned}
-    for cell in values:
+    between = ""
+    for number, cell in enumerate(values):
         label = _label_of(cell.column, spanned, labels)
         where = place(row.number, cell.address or f"{column_letters(cell.column)}{row.number}")
-        is_first = cell is values[0]
-        between = " | " if not is_labelled else " " if values[0].text.endswith(":") else ": "
-        before = ("" if is_first else between) + (f"{label}: " if label else "")
-        builder.write(before, whole if is_first or where is whole else None)
+        before = between + (f"{label}: " if label else "")
+        builder.write(before, whole if number == 0 or where is whole else None)
         builder.write(cell.text, where)
+        between = " | " if number % 2 or not is_pairs else " " if cell.text.endswith(":") else ": "
     builder.write("\n")

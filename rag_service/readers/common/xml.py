@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import posixpath
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lxml import etree
 
+from rag_service.errors import DocumentError
 from rag_service.readers.common.archive import check_xml, damaged
 
 Element = Any  # lxml's elements are untyped
@@ -47,6 +48,20 @@ def read_xml(archive: zipfile.ZipFile, member: str, name: str) -> Element | None
     """The root element of a member, or None without it; raises as `parse_xml`."""
     data = read_member(archive, member, name)
     return None if data is None else parse_xml(data, name)
+
+
+def read_part(archive: zipfile.ZipFile, member: str, name: str, lost: list[str]) -> Element | None:
+    """The root element of a member that a document can do without; a damaged one is added to `lost` instead."""
+    try:
+        return read_xml(archive, member, name)
+    except DocumentError:
+        lost.append(posixpath.basename(member))
+        return None
+
+
+def parts_lost(members: Sequence[str]) -> str:
+    """A warning that members were not read."""
+    return f"Parts of the file were not read, because they are damaged: {', '.join(dict.fromkeys(members))}."
 
 
 def relations_of(archive: zipfile.ZipFile, member: str, name: str) -> Mapping[str, tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator, Sequence
 from email import message_from_bytes
 from email.message import EmailMessage
 from typing import cast
@@ -131,9 +132,33 @@ def _text(part: EmailMessage) -> str:
         return ""
     declared = part.get_content_charset() or ""
     try:
-        return payload.decode(codec_of(declared))
+        text = payload.decode(codec_of(declared))
     except (LookupError, UnicodeDecodeError):
-        return decode_text(payload) or payload.decode("utf-8", "replace")
+        text = decode_text(payload) or payload.decode("utf-8", "replace")
+    if str(part.get_param("format") or "").lower() == "flowed":
+        return "\n".join(_unflow(text.splitlines(), keeps_space=str(part.get_param("delsp") or "").lower() != "yes"))
+    return text
+
+
+def _unflow(lines: Sequence[str], *, keeps_space: bool) -> Iterator[str]:
+    """Lines of a flowed text, those that a space at their end continues joined (RFC 3676)."""
+    open_line, depth = "", 0
+    for line in lines:
+        said = line.lstrip(">")
+        here = len(line) - len(said)
+        said = said.removeprefix(" ")
+        is_signature = said == "-- "
+        if open_line and (here != depth or is_signature):
+            yield open_line
+            open_line = ""
+        whole = (open_line or f"{'>' * here}{' ' * bool(here)}") + said
+        if said.endswith(" ") and not is_signature:
+            open_line, depth = whole if keeps_space else whole[:-1], here
+        else:
+            yield whole
+            open_line = ""
+    if open_line:
+        yield open_line
 
 
 def _header(message: EmailMessage, key: str) -> str:

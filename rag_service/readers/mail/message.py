@@ -10,9 +10,10 @@ from rag_service.domain import MAIL_HEADER, Location, ParsedDocument
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title
+from rag_service.readers.common.xml import Element, local_name
 from rag_service.readers.mail.headers import MAX_HEADER
 from rag_service.readers.mail.thread import MailWriter, name_message, split_quoted
-from rag_service.readers.web.html import read_page, write_page
+from rag_service.readers.web.html import read_page, read_rows, write_page
 
 ENCRYPTED = "The message is encrypted; its encrypted part was not read. Decrypt it and save it again."
 _SIGNED = re.compile(  # RFC 9580, section 7
@@ -20,6 +21,9 @@ _SIGNED = re.compile(  # RFC 9580, section 7
     r"^-----BEGIN PGP SIGNATURE-----.*?(?:^-----END PGP SIGNATURE-----|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_MARKS = ("s", "strike", "del", "sup", "sub")
+_STYLED = re.compile(r"line-through|vertical-align\s*:\s*su[pb]", re.IGNORECASE)
+_MORE_WORDS = 2.0  # than the plain form has: that one is an extract, or only says where to read the message
 _SEALED = re.compile(r"^-----BEGIN PGP MESSAGE-----.*?(?:^-----END PGP MESSAGE-----|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -59,11 +63,12 @@ def build_message(message: Message, *, name: str, media_type: str, parts: Parts)
     plain, is_sealed = _without_armour(clean(message.plain or ""))
     if is_sealed:
         builder.warn(ENCRYPTED)
-    if plain.strip():
+    page = read_page(message.html, name) if message.html and not is_sealed else None
+    if plain.strip() and (page is None or not _says_more(page, plain)):
         for depth, paragraph in split_quoted(plain):
             writer.write_quoted(depth, paragraph)
-    elif message.html and not is_sealed:
-        _write_html(writer, message.html, name)
+    elif page is not None:
+        _write_html(writer, page)
     writer.finish()
     for warning in message.warnings:
         builder.warn(warning)
@@ -87,10 +92,24 @@ def _without_armour(body: str) -> tuple[str, bool]:
     return left, left != signed
 
 
-def _write_html(writer: MailWriter, source: str, name: str) -> None:
-    root = read_page(source, name)
-    if root is None:
-        return
+def _says_more(page: Element, plain: str) -> bool:
+    """Whether a page has what its plain form lacks: tables, struck-out, raised or lowered text, or far more words."""
+    if any(read_rows(table) is not None for table in page.iter("table")):
+        return True
+    if any(page.find(f".//{tag}") is not None for tag in _MARKS) or any(
+        _STYLED.search(element.get("style") or "") for element in page.iter()
+    ):
+        return True
+    shown = sum(
+        len(words.split())
+        for element in page.iter()
+        if local_name(element) not in ("script", "style", "title")
+        for words in (element.text or "", element.tail or "")
+    )
+    return shown > _MORE_WORDS * len(plain.split())
+
+
+def _write_html(writer: MailWriter, root: Element) -> None:
     for headers in root.xpath("//*[@id='divRplyFwdMsg']"):  # Outlook's, in any language
         rule = headers.makeelement("p")
         rule.text = "_____"

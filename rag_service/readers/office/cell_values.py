@@ -16,7 +16,8 @@ _CURRENCY = re.compile(r'\[\$(?P<named>[^\]\s-]{1,5})[^\]]*\]|"\s*(?P<code>[A-Z]
 _ESCAPED = re.compile("_x00[01][0-9A-F]_")  # a control character, such as the first half of a line end of Windows
 _SPACE_KEPT = re.compile(r"(?<!\\)[_*].")  # as wide as a character, or filled with it
 _CODE = re.compile(r"0{2,}|0+(?:[-/ ]0+)+")  # digits of a fixed number, perhaps in groups
-_UNIT = re.compile(r'(?:[0#?.,]*[0#?]|General)( *)"( *)([^\W\d_]{1,12}[²³]?)\.?"')  # one word behind the number
+_CONDITION = re.compile(r"\[[<>=]")  # of a section: `[<1]0.00`
+_PIECE = re.compile(r'"([^"]*)"|\\(.)|(General|[0#?.,]+)|(.)')
 
 
 def render(value: object, number_format: str = "General") -> str:
@@ -27,7 +28,7 @@ def render(value: object, number_format: str = "General") -> str:
         unquoted = "".join(number_format.split('"')[0::2])  # `0.0%` is a percentage, `0 "% of sales"` is not
         if "%" in unquoted and abs(value) < 1e13:
             return _number(round(value * 100, 10)) + "%"
-        return _as_code(value, number_format) or _with_unit(_number(value), number_format)
+        return _as_code(value, number_format) or _with_unit(value, number_format)
     if isinstance(value, datetime.datetime):
         is_midnight = value.time() == datetime.time(0)
         return value.date().isoformat() if is_midnight else f"{value.date().isoformat()} {_time(value.time())}"
@@ -66,13 +67,51 @@ def _as_code(value: int | float, number_format: str) -> str:
     return digits + shown
 
 
-def _with_unit(number: str, number_format: str) -> str:
-    """The number with the currency or the word that its format writes behind it: "5 kg"."""
+def hides(value: object, number_format: str) -> bool:
+    """Whether a number format shows nothing of a value: `;;;`, or `0;-0;` for zero."""
+    section = _section(value, number_format)
+    return section is not None and not _LOCALE.sub("", section).strip()
+
+
+def _section(value: object, number_format: str) -> str | None:
+    """The part of a format that is for a value: positive, negative, zero or text; None: it has no such parts."""
+    sections = re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*\Z)', number_format)
+    if len(sections) == 1 or _CONDITION.search(number_format):
+        return None
+    if isinstance(value, str):
+        return sections[3] if len(sections) > 3 else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return sections[1 if value < 0 else 2 if value == 0 and len(sections) > 2 else 0]
+
+
+def _with_unit(value: int | float, number_format: str) -> str:
+    """The number with the currency or the words that its format writes around it: "5 kg", "A-042", "yes"."""
+    number = _number(value)
     priced = _with_currency(number, number_format)
-    unit = _UNIT.fullmatch(_plain_format(number_format))
-    if unit is None or priced != number:
-        return priced
-    return f"{number}{' ' * bool(unit[1] or unit[2])}{unit[3]}"
+    return priced if priced != number else _with_words(value, _section(value, number_format) or number_format) or number
+
+
+def _with_words(value: int | float, section: str) -> str:
+    """A number with the words in quotes of its format; empty if there are none, or it shows another number."""
+    before, after, places = "", "", list[str]()
+    for quoted, escaped, place, other in _PIECE.findall(_SPACE_KEPT.sub("", _LOCALE.sub("", section))):
+        if place:
+            places.append(place)
+        elif other and other not in " -+()":
+            return ""
+        elif places:
+            after += quoted or escaped or " " * (other == " ")
+        else:
+            before += quoted or escaped or " " * (other == " ")
+    if not any(character.isalnum() or character == "%" for character in before + after):
+        return ""
+    if len(places) > 1 or (places and places[0].endswith(",")):  # a fraction, or thousands
+        return ""
+    number = _number(value) if places else ""
+    if places and before.strip() and _CODE.fullmatch(places[0]) and value >= 0 and not value % 1:
+        number = str(int(value)).zfill(len(places[0]))
+    return one_line(f"{before}{number}{after}")
 
 
 def _plain_format(number_format: str) -> str:

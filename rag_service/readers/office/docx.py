@@ -19,12 +19,20 @@ from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.xml import Element, read_member, read_xml, relations_of, whole_number
+from rag_service.readers.common.xml import (
+    Element,
+    parts_lost,
+    read_member,
+    read_part,
+    read_xml,
+    relations_of,
+    whole_number,
+)
 from rag_service.readers.office.docx_characters import Characters, is_on
 from rag_service.readers.office.docx_equations import write_structure
 from rag_service.readers.office.docx_numbering import Numbering
 from rag_service.readers.office.drawings import CHART, DIAGRAM, chart_rows, chart_title, embedded, paragraphs
-from rag_service.readers.office.package import without_lost_parts
+from rag_service.readers.office.package import read_properties, without_lost_parts
 from rag_service.readers.office.pictures import Pictures, Relations
 from rag_service.readers.office.symbols import symbol
 
@@ -72,12 +80,12 @@ def parse_docx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         builder.warn(warning)
     Numbering(read_xml(archive, numbering, name), document.styles.element).settle(document.element.body)
     pictures = Pictures(archive, name, parts)
-    notes = _read_notes(archive, name, characters)
-    members = _Members(archive, name, parts, pictures)
+    members = _Members(archive, name, parts, pictures, [])
+    notes = _read_notes(members, characters)
     writer = _Writer(BlockWriter(builder), _outline_levels(document), notes, members)
     writer.write_blocks(document.element.body, related)
     for part, member in _page_edges(document, related):
-        edge = read_xml(archive, member, name)
+        edge = read_part(archive, member, name, members.lost)
         if edge is not None:
             for warning in characters.settle(edge):
                 builder.warn(warning)
@@ -87,20 +95,23 @@ def parse_docx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         builder.warn("Files embedded in the document were not read.")
     if next(document.element.body.iter(_W + "subDoc"), None) is not None:
         builder.warn("Subdocuments, which are files of their own, were not read.")
-    properties = document.core_properties
+    if members.lost:
+        builder.warn(parts_lost(members.lost))
+    properties = read_properties(archive, name)
+    author = properties.get("creator", "")
     return builder.build(
-        title=choose_title(name, properties.title, writer.blocks.title),
+        title=choose_title(name, properties.get("title"), writer.blocks.title),
         media_type=MEDIA_TYPE,
-        language=language_of(properties.language),
-        metadata={"author": one_line(properties.author)[:500]} if properties.author else {},
+        language=language_of(properties.get("language")),
+        metadata={"author": author} if author else {},
     )
 
 
-def _read_notes(archive: zipfile.ZipFile, name: str, characters: Characters) -> dict[tuple[str, str], str]:
+def _read_notes(members: _Members, characters: Characters) -> dict[tuple[str, str], str]:
     """(kind of note, its id) → its text."""
     notes: dict[tuple[str, str], str] = {}
     for kind in ("footnote", "endnote", "comment"):
-        root = read_xml(archive, f"word/{kind}s.xml", name)
+        root = read_part(members.archive, f"word/{kind}s.xml", members.name, members.lost)
         if root is not None:
             characters.settle(root)
         for note in [] if root is None else root.iter(_W + kind):
@@ -136,6 +147,7 @@ class _Members(NamedTuple):
     name: str
     parts: Parts
     pictures: Pictures
+    lost: list[str]  # names of damaged members
 
 
 class _Writer:
@@ -165,14 +177,14 @@ class _Writer:
                 self.blocks.write_paragraph(text, part=part)
 
     def _write_file(self, member: str) -> None:
-        archive, name, parts, _ = self._members
+        archive, name, parts, *_ = self._members
         file = posixpath.basename(member)
         parts.write(self.blocks.builder, read_member(archive, member, name) or b"", path=file or "A linked document")
         self.blocks.builder.write("\n\n")
 
     def _write_drawings(self, block: Element, related: Relations) -> None:
         for kind, path in embedded(block, related):
-            drawing = read_xml(self._members.archive, path, self._members.name)
+            drawing = read_part(self._members.archive, path, self._members.name, self._members.lost)
             if drawing is None:
                 continue
             if kind == CHART:

@@ -34,7 +34,13 @@ _STYLED = {  # element → family of its style
     _TEXT + "span": "text", _TEXT + "a": "text", _TEXT + "p": "paragraph", _TEXT + "h": "paragraph",
     _TABLE + "table-cell": "table-cell",
 }  # fmt: skip
-_CONDITIONAL = (_TEXT + "hidden-text", _TEXT + "section", _TEXT + "hidden-paragraph")  # the last is in its paragraph
+_CONDITIONAL = tuple(  # the last is in its paragraph
+    _TEXT + tag
+    for tag in (
+        "hidden-text", "section", "variable-set", "variable-get", "user-field-get", "user-field-input", "sequence",
+        "expression", "conditional-text", "hidden-paragraph",
+    )
+)  # fmt: skip
 _COLUMN_GROUPS = ("table-columns", "table-header-columns", "table-column-group")
 _MAX_REPEATED = 200  # cells or rows written out; spreadsheets repeat empty ones a million times
 _MAX_CELLS = 300_000

@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from collections.abc import Mapping
 
 from lxml import etree
 
 from rag_service.readers.common.archive import check_members, open_archive
-from rag_service.readers.common.xml import read_member, read_xml, relations_of
+from rag_service.readers.common.builder import one_line
+from rag_service.readers.common.xml import Element, local_name, read_member, read_part, read_xml, relations_of
 
 MACROS = "The macros (programs) in the file were not read."
 _TYPES, _RELATIONS = "[Content_Types].xml", "_rels/.rels"
@@ -21,6 +23,12 @@ _STRICT_MARK = b"http://purl.oclc.org/ooxml/"
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 _USUAL = rb"http://schemas.openxmlformats.org/\1/2006/"
 _OFFICE = b"application/vnd.openxmlformats-officedocument."
+_STYLES = {  # what of the styles of a workbook says how values are shown: elements and their attributes
+    "styleSheet": (), "numFmts": (), "numFmt": ("numFmtId", "formatCode"), "fonts": (), "font": (), "b": ("val",),
+    "strike": ("val",), "vertAlign": ("val",), "color": ("rgb", "theme", "indexed"), "fills": (), "fill": (),
+    "patternFill": ("patternType",), "fgColor": ("rgb", "theme", "indexed"), "borders": (), "border": (),
+    "cellXfs": (), "cellStyleXfs": (), "xf": ("numFmtId", "fontId", "fillId", "borderId", "xfId"),
+}  # fmt: skip
 _MAIN_TYPES = (
     (b"application/vnd.ms-word.document.macroEnabled.main+xml", b"wordprocessingml.document.main+xml"),
     (b"application/vnd.ms-excel.sheet.macroEnabled.main+xml", b"spreadsheetml.sheet.main+xml"),
@@ -74,6 +82,37 @@ def without_lost_parts(data: bytes, archive: zipfile.ZipFile, name: str) -> byte
         for member in archive.NameToInfo:
             package.writestr(member, changed.get(member) or read_member(archive, member, name) or b"")
     return kept.getvalue()
+
+
+def read_properties(archive: zipfile.ZipFile, name: str) -> Mapping[str, str]:
+    """The properties of a document by their names, such as title, creator and language; none if they are damaged."""
+    path = next((path for kind, path in relations_of(archive, "", name).values() if kind == "core-properties"), "")
+    root = read_part(archive, path, name, [])
+    return {} if root is None else {local_name(part): one_line(part.text or "")[:500] for part in root}
+
+
+def without_decoration(archive: zipfile.ZipFile, name: str) -> bytes:
+    """A workbook without its properties, and with those of its styles that say how values are shown."""
+    kept = io.BytesIO()
+    with zipfile.ZipFile(kept, "w", zipfile.ZIP_STORED) as package:
+        for member in archive.NameToInfo:
+            if member.endswith("styles.xml"):
+                package.writestr(member, _plain_styles(read_xml(archive, member, name)))
+            elif not member.startswith("docProps/"):
+                package.writestr(member, read_member(archive, member, name) or b"")
+    return kept.getvalue()
+
+
+def _plain_styles(root: Element) -> bytes:
+    for element in list(root.iter()):
+        attributes = _STYLES.get(local_name(element))
+        if attributes is None:
+            if element.getparent() is not None:
+                element.getparent().remove(element)
+            continue
+        for key in set(element.attrib).difference(attributes):
+            del element.attrib[key]
+    return bytes(etree.tostring(root))
 
 
 def _rewritten(member: str, content: bytes) -> bytes:

@@ -23,6 +23,7 @@ from rag_service.readers.office.drawings import (
     numbered_paragraphs,
     paragraphs,
 )
+from rag_service.readers.office.package import read_properties
 from rag_service.readers.office.pictures import Pictures, Relations
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
@@ -61,12 +62,12 @@ def parse_pptx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     if hidden:
         writer.builder.warn(hidden_but_read(hidden))
     pictures.warn(writer.builder)
-    properties = read_xml(archive, "docProps/core.xml", name)
-    title, author, language = (_property(properties, key) for key in ("title", "creator", "language"))
+    properties = read_properties(archive, name)
+    author = properties.get("creator", "")
     return writer.builder.build(
-        title=choose_title(name, title, writer.title),
+        title=choose_title(name, properties.get("title"), writer.title),
         media_type=MEDIA_TYPE,
-        language=language_of(language),
+        language=language_of(properties.get("language")),
         metadata={"slides": len(slides), **({"author": author} if author else {})},
     )
 
@@ -209,8 +210,3 @@ def _is_bold(cell: Element) -> bool:
     runs = [run for run in cell.iter(_A + "r") if (run.findtext(_A + "t") or "").strip()]
     marks = [run.find(_A + "rPr") for run in runs]
     return bool(marks) and all(mark is not None and mark.get("b") in ("1", "true") for mark in marks)
-
-
-def _property(properties: Element | None, key: str) -> str:
-    found = [] if properties is None else [part for part in properties if local_name(part) == key]
-    return one_line(found[0].text or "")[:500] if found else ""

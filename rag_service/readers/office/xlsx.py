@@ -21,6 +21,7 @@ from rag_service.domain import EncodedTable, Location, ParsedDocument
 from rag_service.errors import TooLargeError
 from rag_service.readers.common.archive import check_members, open_archive
 from rag_service.readers.common.builder import (
+    HIDDEN,
     MAX_SPANS,
     STRUCK_OUT,
     TextBuilder,
@@ -33,9 +34,18 @@ from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.common.tables import LONG_TABLE_TEXT_ROWS, is_heading, places_on, too_many_rows, write_table
-from rag_service.readers.common.xml import Element, parse_xml, read_member, read_xml, relations_of
-from rag_service.readers.office.cell_values import render
+from rag_service.readers.common.xml import (
+    Element,
+    parse_xml,
+    parts_lost,
+    read_member,
+    read_part,
+    read_xml,
+    relations_of,
+)
+from rag_service.readers.office.cell_values import hides, render
 from rag_service.readers.office.drawings import CHART, embedded, paragraphs
+from rag_service.readers.office.package import read_properties, without_decoration
 from rag_service.readers.office.pictures import Pictures
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -106,16 +116,18 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     """
     archive = open_archive(data, name)
     check_members(archive, name)
-    workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    workbook = _load(data, archive, name)
     has_struck = _settle_shared_strings(archive, workbook, name)
+    has_hidden = False
     cells_left, formulas, hidden = _MAX_CELLS, 0, list[str]()
     edges: set[tuple[str, str]] = set()  # page headers and footers; most sheets repeat them
     sheets: list[_Sheet] = []
+    lost: list[str] = []  # names of damaged members
     pictures = Pictures(archive, name, parts)
     for sheet in workbook.worksheets:
         title = one_line(str(sheet.title))
         rows, told = _read_rows(sheet, name, cells_left)
-        has_struck = has_struck or told.has_struck
+        has_struck, has_hidden = has_struck or told.has_struck, has_hidden or told.has_hidden
         cells_left -= sum(len(row.cells) for row in rows)
         formulas += told.formulas
         if rows and sheet.sheet_state != "visible":
@@ -125,23 +137,40 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         path = _member_of(sheet)
         remarks = [_Remark(None, part, text) for part, text in told.edges if (part, text) not in edges]
         edges.update(told.edges)
-        remarks += [*_read_comments(archive, path, name), *_read_drawings(archive, path, title, name, pictures)]
+        remarks += [
+            *_read_comments(archive, path, name, lost),
+            *_read_drawings(archive, path, title, name, pictures, lost),
+        ]
         sheets.append(_Sheet(title=title, rows=rows, remarks=remarks))
     for title, path in _chart_sheets(archive, name):
-        sheets.append(_Sheet(title=title, rows=[], remarks=[*_read_drawings(archive, path, title, name, pictures)]))
+        sheets.append(
+            _Sheet(title=title, rows=[], remarks=[*_read_drawings(archive, path, title, name, pictures, lost)])
+        )
+    properties = read_properties(archive, name)
     try:
-        document = _build(sheets, workbook, name, pictures)
+        document = _build(sheets, workbook, name, pictures, properties)
     except TooLargeError:
-        long = _build_long(sheets, workbook, name, pictures)
+        long = _build_long(sheets, workbook, name, pictures, properties)
         if long is None:
             raise
         document = long
     warnings = [
         *([STRUCK_OUT] if has_struck else []),
+        *([HIDDEN] if has_hidden else []),
         *([hidden_but_read(hidden)] if hidden else []),
         *([_not_calculated(formulas)] if formulas else []),
+        *([parts_lost(lost)] if lost else []),
     ]
     return replace(document, warnings=(*document.warnings, *warnings))
+
+
+def _load(data: bytes, archive: zipfile.ZipFile, name: str) -> Any:
+    """The workbook; without its properties and what of its styles is not needed if openpyxl cannot read them."""
+    try:
+        return load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # as for an attribute that it does not know
+        bare = io.BytesIO(without_decoration(archive, name))
+        return load_workbook(bare, read_only=True, data_only=True, keep_links=False)
 
 
 def _not_calculated(count: int) -> str:
@@ -212,7 +241,9 @@ class _Sheet:
         return self.max_rows is not None and len(self.rows) > self.max_rows
 
 
-def _build(sheets: Sequence[_Sheet], workbook: Any, name: str, pictures: Pictures) -> ParsedDocument:
+def _build(
+    sheets: Sequence[_Sheet], workbook: Any, name: str, pictures: Pictures, properties: Mapping[str, str]
+) -> ParsedDocument:
     builder = TextBuilder(name)
     for sheet in sheets:
         builder.write("\n" if len(builder) else "")
@@ -226,22 +257,23 @@ def _build(sheets: Sequence[_Sheet], workbook: Any, name: str, pictures: Picture
     if not any(sheet.rows or sheet.remarks for sheet in sheets):
         builder = TextBuilder(name)  # names of empty sheets do not count as text
     pictures.warn(builder)
-    properties = workbook.properties
     return builder.build(
-        title=choose_title(name, properties.title),
+        title=choose_title(name, properties.get("title")),
         media_type=MEDIA_TYPE,
-        language=language_of(properties.language),
+        language=language_of(properties.get("language")),
         metadata={"sheets": [one_line(str(sheet)) for sheet in workbook.sheetnames]},
     )
 
 
-def _build_long(sheets: Sequence[_Sheet], workbook: Any, name: str, pictures: Pictures) -> ParsedDocument | None:
+def _build_long(
+    sheets: Sequence[_Sheet], workbook: Any, name: str, pictures: Pictures, properties: Mapping[str, str]
+) -> ParsedDocument | None:
     """A workbook with the first rows of each sheet as text; None if a sheet with more is not one table."""
     from rag_service.tables.reading.extract import MAX_TABLES, extract_long_table  # rarely needed, and slow to load
 
     for sheet in sheets:
         sheet.max_rows = LONG_TABLE_TEXT_ROWS
-    document = _build(sheets, workbook, name, pictures)
+    document = _build(sheets, workbook, name, pictures, properties)
     tables: list[EncodedTable] = []
     for sheet in sheets:
         if not sheet.is_long:
@@ -277,10 +309,10 @@ def _chart_sheets(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, st
             yield one_line(sheet.get("name") or ""), path
 
 
-def _read_comments(archive: zipfile.ZipFile, path: str, name: str) -> Iterator[_Remark]:
+def _read_comments(archive: zipfile.ZipFile, path: str, name: str, lost: list[str]) -> Iterator[_Remark]:
     """The comments of a sheet; a thread of comments stands in them as one."""
     for kind, target in relations_of(archive, path, name).values():
-        root = read_xml(archive, target, name) if kind == "comments" else None
+        root = read_part(archive, target, name, lost) if kind == "comments" else None
         for comment in () if root is None else root.iter(f"{{{SHEET_MAIN_NS}}}comment"):
             text = one_line("".join(part.text or "" for part in comment.iter(f"{{{SHEET_MAIN_NS}}}t")))
             text = text.partition(" Comment: ")[2] if text.startswith("[Threaded comment]") else text
@@ -288,19 +320,21 @@ def _read_comments(archive: zipfile.ZipFile, path: str, name: str) -> Iterator[_
                 yield _Remark(comment.get("ref") or None, "comment", text)
 
 
-def _read_drawings(archive: zipfile.ZipFile, path: str, title: str, name: str, pictures: Pictures) -> Iterator[_Remark]:
+def _read_drawings(
+    archive: zipfile.ZipFile, path: str, title: str, name: str, pictures: Pictures, lost: list[str]
+) -> Iterator[_Remark]:
     """The texts of shapes and diagrams of a sheet, titles of charts, and recognised pictures, also of its page header.
 
     The values of a chart are those of cells.
     """
     for kind, drawing in relations_of(archive, path, name).values():
-        root = read_xml(archive, drawing, name) if kind in ("drawing", "vmlDrawing") else None
+        root = read_part(archive, drawing, name, lost) if kind in ("drawing", "vmlDrawing") else None
         related = relations_of(archive, drawing, name)
         for anchor in () if root is None else root:
             cell = _cell_of(anchor)
             texts = [("text box", list(paragraphs(anchor)))]
             for what, member in embedded(anchor, related):
-                shown = read_xml(archive, member, name)
+                shown = read_part(archive, member, name, lost)
                 titles = () if shown is None else shown.iter(_CHART_TITLE) if what == CHART else (shown,)
                 texts.append((what, [line for part in titles for line in paragraphs(part)]))
             yield from (_Remark(cell, part, "\n".join(lines)) for part, lines in texts if lines)
@@ -319,6 +353,7 @@ class _Told(NamedTuple):
     """What the user is told about a sheet."""
 
     has_struck: bool  # cells that were left out
+    has_hidden: bool  # cells that were left out
     hidden_rows: int  # with values
     hidden_columns: int
     formulas: int  # without a stored value
@@ -335,6 +370,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Tol
     formats: dict[int, _Format] = {}
     texts: dict[str, str] = {}
     count = formulas = 0
+    has_hidden = False
     with sheet._get_source() as source:
         parser = _SheetParser(
             source,
@@ -348,6 +384,9 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Tol
             for raw in cells:
                 cell = _cell(sheet, raw, formats, texts)
                 if cell is None:
+                    has_hidden = has_hidden or (
+                        raw["value"] is not None and formats[raw["style_id"]].hides(raw["value"])
+                    )
                     continue
                 grid.setdefault(raw["row"], {})[cell.column] = cell
                 count += 1
@@ -361,6 +400,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Tol
     rows = [Row(number, [columns[column] for column in sorted(columns)]) for number, columns in sorted(grid.items())]
     used = {column for columns in grid.values() for column in columns} if parser.hidden_columns else set()
     return rows, _Told(
+        has_hidden=has_hidden,
         has_struck=parser.has_struck or any(format.is_struck for format in formats.values()),
         hidden_rows=len(parser.hidden_rows & grid.keys()),
         hidden_columns=sum(any(first <= one <= last for first, last in parser.hidden_columns) for one in used),
@@ -391,6 +431,11 @@ class _Format:
     is_strong: bool
     is_struck: bool
     script: str | None  # superscript, subscript
+    is_white: bool  # on no ground
+
+    def hides(self, value: object) -> bool:
+        """Whether nobody sees a value: its format shows nothing, or it is white as the sheet."""
+        return self.is_white or hides(value, self.number)
 
 
 def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format], texts: dict[str, str]) -> Cell | None:
@@ -405,9 +450,10 @@ def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format], texts:
             is_strong=bool(cell.font.bold) or getattr(cell.fill, "patternType", None) == "solid",
             is_struck=bool(cell.font.strike),
             script=cell.font.vertAlign,
+            is_white=_is_white(cell.font.color) and getattr(cell.fill, "patternType", None) is None,
         )
     format = formats[style]
-    if format.is_struck:
+    if format.is_struck or format.hides(value):
         text = ""
     elif not isinstance(value, str):
         text = render(value, format.number)
@@ -419,6 +465,15 @@ def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format], texts:
     if is_text and format.script:
         text = one_line(_place(text, format.script))
     return Cell(raw["column"], text, is_text, is_strong=format.is_strong) if text else None
+
+
+def _is_white(colour: Any) -> bool:
+    """Whether a colour of openpyxl is white; in a theme, the first is that of the sheet."""
+    if colour is None or colour.tint:
+        return False
+    return (colour.type == "rgb" and str(colour.rgb)[-6:].upper() == "FFFFFF") or (
+        colour.type == "theme" and colour.theme == 0
+    )
 
 
 def _spread_merged(grid: dict[int, dict[int, Cell]], merges: Sequence[CellRange]) -> None:

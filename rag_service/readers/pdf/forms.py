@@ -27,7 +27,7 @@ _FRAME = 3.0  # points that a field may overlap its label
 def read_annotations(
     page: Any, form: Any, words: Sequence[Word], *, warn: Callable[[str], None]
 ) -> Iterator[tuple[str, str]]:
-    """("form" or "comment", text) of a page, in the order of the file: "Surname: Gómez".
+    """("form" or "comment", text) of a page, in the order of the file: "Surname: Gómez"; empty fields have no text.
 
     `page`, `form`: PDFium's raw handles; without a form, None. `words`: what is printed on the page.
     """
@@ -40,9 +40,11 @@ def read_annotations(
             kind = pdfium.FPDFAnnot_GetSubtype(annotation)
             if kind == pdfium.FPDF_ANNOT_WIDGET and form:
                 text = _field(annotation, form, labels)
+                if text is None:
+                    continue
                 if text and _is_hidden(annotation, form):
                     warn(HIDDEN)
-                elif text:
+                else:
                     yield "form", text
             elif kind in _COMMENTS:
                 text = _text(lambda *out: pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", *out))  # noqa: B023
@@ -52,11 +54,11 @@ def read_annotations(
             pdfium.FPDFPage_CloseAnnot(annotation)
 
 
-def _field(annotation: Any, form: Any, labels: _Labels) -> str:
-    """A field with its value; ticked boxes have their label alone, empty fields nothing."""
+def _field(annotation: Any, form: Any, labels: _Labels) -> str | None:
+    """A field with its value; ticked boxes have their label alone, empty fields nothing. None: a button."""
     kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
     if kind in _NO_VALUES:
-        return ""
+        return None
     value = _text(lambda *out: pdfium.FPDFAnnot_GetFormFieldValue(form, annotation, *out))
     if not (pdfium.FPDFAnnot_IsChecked(form, annotation) if kind in _TICKED else value):
         return ""

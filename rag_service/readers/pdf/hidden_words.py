@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import math
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import closing
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -25,6 +25,8 @@ _TINY = 1.2  # points: letters of a size below one point
 _ALIKE = 16  # of 255: colours that differ less in red, green and blue look the same
 _CLEAR = 26  # of 255: what is less opaque is hardly seen
 _INK, _NEAR = 48, 96  # of 255: what is drawn differs as much from what is behind it; thin letters are that pale
+_MAX_FRAMES = 6  # of a text, and corners of one
+_MAX_FRAMED = 1_000  # texts of a page that are cut off at frames of their own
 _MAX_FILLS = 2_000  # a drawing has more; the last ones lie on top
 _MIN_SIDE = 3.0  # points: a smaller fill is a line
 _SCAN = 0.5  # of the page: a larger picture may be a scan
@@ -39,6 +41,8 @@ _Pointer = ctypes.c_void_p
 _text_object = directly(pdfium.FPDFText_GetTextObject, _Pointer, _Pointer, ctypes.c_int)
 _mode_of = directly(pdfium.FPDFTextObj_GetTextRenderMode, ctypes.c_int, _Pointer)
 _fill_of = directly(pdfium.FPDFPageObj_GetFillColor, ctypes.c_int, *[_Pointer] * 5)
+_frame_of = directly(pdfium.FPDFPageObj_GetClipPath, _Pointer, _Pointer)
+_count_frames = directly(pdfium.FPDFClipPath_CountPaths, ctypes.c_int, _Pointer)
 _count_marks = directly(pdfium.FPDFPageObj_CountMarks, ctypes.c_int, _Pointer)
 
 
@@ -69,6 +73,7 @@ def drop_hidden(words: list[Word], page: Any, text_page: Any, objects: PageObjec
     texts: dict[int, _Text] = {}
     unseen: set[int] = set()
     suspects: dict[int, int] = {}  # place of a word → address of its text
+    frames: dict[int, int] = {}  # address of a text → number of frames that it is cut off at
     orders: dict[int, int] = {}  # address of a text → its place in the order of painting; only if there is a suspect
     for place, word in enumerate(words):
         address = _text_object(handle, word.at) or 0
@@ -77,6 +82,7 @@ def drop_hidden(words: list[Word], page: Any, text_page: Any, objects: PageObjec
             if not address:  # PDFium made it up
                 continue
             text = texts[address] = reader.text(address)
+            frames[address] = _count_frames(_frame_of(address))
         here = over.get(place)
         if text.is_clip or (text.is_plain and here is None):
             continue
@@ -87,10 +93,46 @@ def drop_hidden(words: list[Word], page: Any, text_page: Any, objects: PageObjec
         orders = orders or {address: order for order, address in enumerate(objects.addresses)}
         if _is_suspect(text, orders.get(address, 0), here or ()):
             suspects[place] = address
+    suspects |= _cut_off(words, handle, frames)
     if suspects:
+        orders = orders or {address: order for order, address in enumerate(objects.addresses)}
         unseen |= _without_trace(words, suspects, page, objects, over, orders=orders, shown=texts)
     unseen.update(place for place, word in enumerate(words) if word.height < _TINY and _is_tiny(word, text_page))
     return [word for place, word in enumerate(words) if place not in unseen] if unseen else words
+
+
+def _cut_off(words: Sequence[Word], text_page: Any, frames: Mapping[int, int]) -> dict[int, int]:
+    """Place → text of the words that stand outside a frame of their own; frames of all texts are those of the page."""
+    least = min(frames.values(), default=0)
+    own = [(address, count) for address, count in frames.items() if count > max(least, 0)]
+    boxes = {address: _frame(address, count) for address, count in own[:_MAX_FRAMED]}
+    found: dict[int, int] = {}
+    for place, word in enumerate(words) if boxes else ():
+        address = _text_object(text_page, word.at) or 0
+        if box := boxes.get(address):
+            left, bottom, right, top = turn(box, word.turns) if word.turns else box
+            if word.right <= left or word.left >= right or not bottom < word.middle < top:
+                found[place] = address
+    return found
+
+
+def _frame(address: int, count: int) -> Box | None:
+    """What all frames of a text have in common; None: everything, or more than a few corners."""
+    frame = pdfium.FPDFPageObj_GetClipPath(ctypes.cast(address, pdfium.FPDF_PAGEOBJECT))
+    left, bottom, right, top = -math.inf, -math.inf, math.inf, math.inf
+    x, y = ctypes.c_float(), ctypes.c_float()
+    for path in range(min(count, _MAX_FRAMES)):
+        across, up = list[float](), list[float]()
+        corners = max(pdfium.FPDFClipPath_CountPathSegments(frame, path), 0)
+        for number in range(corners if corners <= _MAX_FRAMES else 0):
+            segment = pdfium.FPDFClipPath_GetPathSegment(frame, path, number)
+            if pdfium.FPDFPathSegment_GetPoint(segment, ctypes.byref(x), ctypes.byref(y)):
+                across.append(x.value)
+                up.append(y.value)
+        if across:
+            left, right = max(left, min(across)), min(right, max(across))
+            bottom, top = max(bottom, min(up)), min(top, max(up))
+    return (left, bottom, right, top) if left > -math.inf else None
 
 
 def _is_tiny(word: Word, text_page: Any) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rag_service.readers.pdf.rows import Row, read_rows
-from rag_service.readers.pdf.words import COLUMN_GAP, Lettered, Word, letter
+from rag_service.readers.pdf.words import COLUMN_GAP, Lettered, Word, letter, turn
 
 _PARAGRAPH_STEP = 1.75  # between line centres, in units of the smaller height, so that headings are separate
 _MIN_ROWS = 5  # of prose on both sides
@@ -31,6 +31,9 @@ _MAX_SPLITS = 4  # nested splits of a page into columns
 _MIN_LINES, _MIN_LONGEST = 2, 3  # of every column, and of the longest
 _MIN_WRAPPED = 0.5  # of the lines below the first: a sentence goes on in them
 _MAX_DIGITS, _BETWEEN_PAGES = 4, 2.0  # of page numbers; of a line's height, between two pages
+_DROP_CAP = 1.8  # times the usual height: a letter over two lines or more
+_MAX_DROP_CAPS = 20  # on a page
+_WORDS_OF_ONE, _SPACE = frozenset("AÀEIOUYÉ"), 0.15  # letters that are a word, if a space of the height follows
 _SENTENCE_END = (".", "!", "?", ":", ";")
 
 
@@ -57,7 +60,9 @@ def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[W
     slanted = turned.pop(None, [])
     lines: list[Line] = []
     upright, *others = sorted(turned.values(), key=len, reverse=True) or [[]]
-    for side in _split_spread(with_tables(upright)):
+    upright = _join_drop_caps(upright)
+    upright, others = _with_turned_names(upright, others, with_tables)
+    for side in _split_spread(upright):
         for part in _split_columns(side):
             for block in _split_short_columns(part):
                 lines += [Line("")] * bool(lines) + _paragraphs(block)
@@ -67,6 +72,65 @@ def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[W
         text = " ".join(word.text for word in slanted)
         lines += [Line("")] * bool(lines) + [Line(text, words=letter(slanted, text))]
     return lines
+
+
+def _with_turned_names(
+    upright: list[Word], others: Sequence[list[Word]], with_tables: Callable[[list[Word]], list[Word]]
+) -> tuple[list[Word], list[list[Word]]]:
+    """The words with tables, and the turned words that are in none: names of columns are often written upwards."""
+    turned: list[tuple[Word, list[Word]]] = []  # a line as an upright word, and its words
+    for group in others if upright else ():
+        if ((group[0].turns or 0) - (upright[0].turns or 0)) % 2:
+            turned += [(_as_upright(row, upright[0].turns or 0), row.words) for row in read_rows(group)]
+    found = with_tables([*upright, *(word for word, _ in turned)])
+    names = {id(word) for word, _ in turned}
+    left = names.intersection(map(id, found))
+    used = {id(one) for word, words in turned if id(word) not in left for one in words}
+    kept = [word for word in found if id(word) not in left]
+    return kept, [rest for group in others if (rest := [word for word in group if id(word) not in used])]
+
+
+def _as_upright(row: Row, turns: int) -> Word:
+    """A line of turned words as a word of the page's most common direction, no higher than its letters."""
+    words = row.in_order()
+    box = (
+        min(word.left for word in words),
+        min(word.middle - word.height / 2 for word in words),
+        max(word.right for word in words),
+        max(word.middle + word.height / 2 for word in words),
+    )
+    left, bottom, right, top = turn(box, (turns - (words[0].turns or 0)) % 4)
+    text = " ".join(row.text().split())
+    return words[0]._replace(
+        text=text, turns=turns, left=left, right=right, middle=(bottom + top) / 2, height=row.anchor.height
+    )
+
+
+def _join_drop_caps(words: list[Word]) -> list[Word]:
+    """The words with each large first letter over several lines joined to the rest of its word, in the first line."""
+    caps = [word for word in words if len(word.text) == 1 and word.text.isupper()]
+    if not caps or len(words) < _MIN_LETTERS:
+        return words
+    usual = statistics.median(word.height for word in words)
+    caps = [cap for cap in caps if cap.height >= _DROP_CAP * usual][:_MAX_DROP_CAPS]
+    joined: dict[int, Word] = {}
+    gone: set[int] = set()
+    for cap in caps:
+        top = cap.middle + cap.height / 2
+        beside = [
+            word
+            for word in words
+            if word.height < cap.height / _DROP_CAP
+            and 0 <= word.left - cap.right < usual
+            and cap.middle - cap.height / 2 < word.middle < top
+        ]
+        first = max(beside, key=lambda word: word.middle, default=None)
+        if first is None or len(beside) < 2 or not first.text[0].isalpha():
+            continue
+        space = " " if cap.text in _WORDS_OF_ONE and first.left - cap.right > _SPACE * usual else ""
+        joined[first.number] = first._replace(text=f"{cap.text}{space}{first.text}", left=cap.left)
+        gone.add(cap.number)
+    return [joined.get(word.number, word) for word in words if word.number not in gone] if joined else words
 
 
 def _paragraphs(rows: Iterable[Row]) -> list[Line]:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import bisect
 import ctypes
 import heapq
+import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pypdfium2.raw as pdfium
@@ -30,6 +31,12 @@ _NUMBERS_MEET = re.compile(r"\d[\d+\-−–($€£¥]")
 _LINE = 0.5  # of the height, between words of one line
 _OVERLAP = 0.15  # of the height, of two digits; kerning is half of that
 _REPEATED = 0.15  # of the height, between a word and the same one drawn again
+_COPY = 0.3  # of the height, between a letter and its copy
+_SQUARE, _STRIP = 12.0, 4.0  # points, of the squares in which copies are sought, and of the strips in which words are
+_MAX_OVER = 10  # words that a copy covers; a drawing of letters has more
+_MAX_COMPARED = 200_000  # pairs of words of a page
+_APART = 0.2  # of the height, between a decimal mark and its digits; a space is 0.22 or more
+_DECIMAL = re.compile(r"[^\w\s]{0,2}\d{1,3}(?:[,.]\d{3})*[.,]\d+[^\w\s]{0,2}")
 _MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
 _MAX_CORNERS = 100_000  # of all frames of a page: a fifth of a second; maps have frames of thousands
 
@@ -38,12 +45,12 @@ def read_words(objects: PageObjects, text_page: Any) -> tuple[list[Word], bool]:
     """Words of a page in PDFium's order, and whether it cuts others off; given its objects and its raw text."""
     reader = WordReader(text_page)
     drawn = list(reader.words())
-    once = _drop_repeated(drawn)
+    once = _drop_overprinted(_drop_repeated(drawn), text_page)
     words = _drop_clipped(once, text_page)
     are_cut_off = len(words) < len(once)
     if len(words) < len(drawn):
         words = [word._replace(number=place) for place, word in enumerate(words)]
-    words = _part_columns(words, text_page)
+    words = _join_decimals(_part_columns(words, text_page), text_page)
     if reader.may_hide_letters:
         # A lost letter in the middle of a word is rare and left out.
         words += [
@@ -116,6 +123,82 @@ def _drop_repeated(words: list[Word]) -> list[Word]:
             kept.setdefault((text, turns, size, math.floor(left / side), math.floor(middle / side)), []).append(word)
         shown.append(word)
     return shown
+
+
+def _drop_overprinted(words: list[Word], text_page: Any) -> list[Word]:
+    """Without words whose letters all stand on the same letters of words before: a copy cut into other pieces."""
+    if not any(_overlap(words, shift) for shift in (0, _STRIP / 2)):
+        return words
+    squares: dict[tuple[int, int], list[Word]] = {}
+    left_over = _MAX_COMPARED
+    shown: list[Word] = []
+    for word in words:
+        if word.turns != 0 or not word.is_placed or word.height <= 0 or word.right - word.left > _SQUARE * 50:
+            shown.append(word)
+            continue
+        row = round(word.middle / _SQUARE)
+        columns = range(int(word.left // _SQUARE), int(word.right // _SQUARE) + 1)
+        near = dict.fromkeys(
+            other for column in columns for step in (-1, 0, 1) for other in squares.get((column, row + step), ())
+        )
+        left_over -= len(near)
+        over = [
+            other
+            for other in near
+            if abs(other.middle - word.middle) < _COPY * word.height
+            and min(other.right, word.right) - max(other.left, word.left) > _COPY * word.height
+        ]
+        if 0 < len(over) <= _MAX_OVER and left_over > 0 and _is_copy(word, over, text_page):
+            continue
+        shown.append(word)
+        for column in columns:
+            squares.setdefault((column, row), []).append(word)
+    return shown
+
+
+def _overlap(words: Sequence[Word], shift: float) -> bool:
+    """Whether words in one of the strips across the page overlap: quicker than to compare them all."""
+    places = sorted(
+        (math.floor((middle + shift) / _STRIP), left, right, height)
+        for _, _, _, turns, left, right, middle, height, *_ in words
+        if turns == 0 and math.isfinite(left + right + middle)
+    )
+    return any(
+        row == other and end - left > _COPY * height
+        for (row, _, end, height), (other, left, _, _) in itertools.pairwise(places)
+    )
+
+
+def _is_copy(word: Word, over: Sequence[Word], text_page: Any) -> bool:
+    places = [
+        (letter, _sides(text_page, other.at + at, 0)[0]) for other in over for at, letter in enumerate(other.text)
+    ]
+    return all(
+        any(letter == same and abs(left - there) < _COPY * word.height for same, there in places)
+        for at, letter in enumerate(word.text)
+        for left in (_sides(text_page, word.at + at, 0)[0],)
+    )
+
+
+def _join_decimals(words: list[Word], text_page: Any) -> list[Word]:
+    """The words with the digits behind a decimal mark that stand a little apart, where no space is drawn."""
+    joined: list[Word] = []
+    for word in words:
+        before = joined[-1] if joined else None
+        if (
+            before is not None
+            and word.text[0].isdecimal()
+            and before.text[-1] in ".,"
+            and word.number == before.number + 1
+            and 0 <= word.left - before.right < _APART * word.height
+            and before.line == word.line
+            and _DECIMAL.fullmatch(before.text + word.text)
+            and pdfium.FPDFText_IsGenerated(text_page, word.at - 1) == 1
+        ):
+            joined[-1] = before._replace(text=before.text + word.text, right=word.right, number=word.number)
+        else:
+            joined.append(word)
+    return joined
 
 
 def _drop_clipped(words: list[Word], text_page: Any) -> list[Word]:

@@ -21,13 +21,14 @@ from pypdfium2 import raw as pdfium
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, ProtectedError, ScannedError, TooLargeError
-from rag_service.readers.common.builder import HIDDEN, TextBuilder, clean, one_line, pictures_not_read
+from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, clean, one_line, pictures_not_read
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
 from rag_service.readers.ocr.recognition import MAX_PAGES as MAX_OCR_PAGES
 from rag_service.readers.pdf.characters import WRONG, is_unreadable, read_string
+from rag_service.readers.pdf.drawn_lines import drop_struck, join_fractions
 from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import Heading, PageLine, find_headings, follow_path
 from rag_service.readers.pdf.hidden_words import drop_hidden
@@ -84,16 +85,22 @@ def parse_pdf(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         builder = TextBuilder(name)
         if document.get_formtype() != pdfium.FORMTYPE_NONE:
             document.init_forms()  # a form of both kinds (XFA) keeps its values as one of the old kind, too
-        pages, remarks = _read_pages(document, name, builder, finder=PictureFinder(data))
-        if document.formenv and not any(part == "form" for found in remarks for part, _ in found):
+        pages, found = _read_pages(document, name, builder, finder=PictureFinder(data))
+        remarks = [[(part, text) for part, text in on_page if text] for on_page in found]
+        fields = [text for on_page in found for part, text in on_page if part == "form"]
+        if document.formenv and not any(fields):
             is_old = document.get_formtype() == pdfium.FORMTYPE_ACRO_FORM
-            builder.warn(_EMPTY_FORM if is_old else _DYNAMIC_FORM)
+            if fields or not is_old:  # many programs declare a form without fields
+                builder.warn(_EMPTY_FORM if is_old else _DYNAMIC_FORM)
         write_pages(builder, pages, remarks)
         _read_attachments(document, builder, parts)
         if not len(builder):
+            why = {
+                _UNREADABLE: "contains no text that can be read: its fonts do not say which letters they show",
+                HIDDEN: "contains no text but hidden one",
+            }.get(builder.first_warning, "contains no text, only images; it was probably scanned")
             raise ScannedError(
-                f'"{name}" contains no text, only images; it was probably scanned. '
-                f"Run text recognition (OCR) on it and upload the result. {HOW_TO_INSTALL}"
+                f'"{name}" {why}. Run text recognition (OCR) on it and upload the result. {HOW_TO_INSTALL}'
             )
         empty = [number for number, lines in enumerate(pages, start=1) if not lines]
         if empty:
@@ -224,10 +231,14 @@ def _read_page(
         drawn = [word for word in found if not is_unreadable(word.text)]
         if len(drawn) < len(found) or any(WRONG in word.text for word in drawn):
             builder.warn(_UNREADABLE)
-        words = drop_hidden(drop_outside(drawn, page.raw), page, text_page.raw, objects)
+        seen = drop_hidden(drop_outside(drawn, page.raw), page, text_page.raw, objects)
+        valid = drop_struck(seen, page.raw, objects)
+        words = join_fractions(valid, objects)
         lines = lay_out(words, with_tables=with_tables)
-        if are_cut_off or len(words) < len(drawn):
+        if are_cut_off or len(seen) < len(drawn):
             builder.warn(HIDDEN)
+        if len(valid) < len(seen):
+            builder.warn(STRUCK_OUT)
         box_of = boxes_on(page.raw)
         tidied = tidy(
             _page_line(line, is_bold=_is_bold(text_page.raw, line))._replace(

@@ -204,11 +204,22 @@ def _blocks(grid: Grid) -> Iterator[_Line]:
     """Lines of a table that only divides the page: one-line cells of a row side by side, others one after the other."""
     for _, in_row in itertools.groupby(grid.cells, key=lambda cell: cell.row):
         cells = [list(read_rows(cell.words)) for cell in in_row if cell.words]
-        if all(len(rows) == 1 for rows in cells):
+        inner = any(word.is_table for rows in cells for row in rows for word in row.words)
+        if all(len(rows) == 1 for rows in cells) and not inner:
             yield _block_line([row for rows in cells for row in rows])
         else:
             for rows in cells:
-                yield from (*(_block_line([row]) for row in rows), ("", ()))
+                yield from (*itertools.chain.from_iterable(map(_block_lines, rows)), ("", ()))
+
+
+def _block_lines(row: PageRow) -> Iterator[_Line]:
+    """The lines of each table within a cell, then the words beside it."""
+    for word in row.words:
+        if word.is_table:
+            yield from zip(word.text.split("\n"), word.rows, strict=True)
+    others = [word for word in row.words if not word.is_table]
+    if others:
+        yield from (_block_line([beside]) for beside in read_rows(others))
 
 
 def _block_line(rows: Sequence[PageRow]) -> _Line:

@@ -223,6 +223,8 @@ class WordReader:
             if _SURROGATE.search(text):
                 text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
             text = text.translate(_TRANSLATION)
+            if "\u00ad" in text:
+                text = self._with_dashes(text, start)
         left, bottom, right, top = turn(box, turns) if turns else box
         line = self._line(start) if turns == 0 else math.nan
         return Word(text, number, spaced, turns, left, right, (bottom + top) / 2, top - bottom, start, line=line)
@@ -263,6 +265,16 @@ class WordReader:
             return "\u2212" if 0 < _FLAT * (top - bottom) < right - left else sign[0]
 
         return _MAYBE_MINUS.sub(read, text)
+
+    def _with_dashes(self, text: str, start: int) -> str:
+        """A word whose font calls its dash a soft hyphen; one that is not drawn only says where a word may break."""
+
+        def read(mark: re.Match[str]) -> str:
+            sides = [ctypes.c_double() for _ in range(4)]
+            pdfium.FPDFText_GetCharBox(self._page, start + mark.start(), *map(ctypes.byref, sides))
+            return "-" if sides[1].value > sides[0].value else mark[0]
+
+        return re.sub("\u00ad", read, text)
 
     def _script(self, index: int, beside: tuple[float, float], other: int) -> int:
         """As `script_of`, of a character beside one at the index `other`."""

@@ -72,7 +72,8 @@ def parse_calendar(text: str, *, name: str) -> ParsedDocument:
             writer.write_paragraph(entry.text(key))
     if files:
         writer.builder.warn(f"{'1 attachment was' if files == 1 else f'{files} attachments were'} not read.")
-    return writer.builder.build(title=choose_title(name, title, writer.title), media_type=MEDIA_TYPE)
+    only = writer.title if len(entries) == 1 else None  # the title of one entry is not that of the others
+    return writer.builder.build(title=choose_title(name, title, only), media_type=MEDIA_TYPE)
 
 
 def _read(text: str) -> tuple[_Entry, Sequence[_Entry]]:

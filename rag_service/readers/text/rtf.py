@@ -34,6 +34,7 @@ _SKIPPED = frozenset({
     "bkmkend", "nonshppict", "pgptbl", "filetbl",
 })  # fmt: skip
 _EDGES = {f"{kind}{which}": f"page {kind}" for kind in ("header", "footer") for which in ("", "l", "r", "f")}
+_OF_EDGES = {"par": "\n", "row": "\n", "cell": " | "}
 _TITLE, _STYLES = "title", "stylesheet"
 _MARKS = frozenset({"listtext", "pntext"})  # what programs that know no lists show before an item
 _CODE_PAGES = {  # of fonts: \fcharset → Python's name
@@ -204,7 +205,7 @@ class _Reader:
             elif word == "outlinelevel" and number is not None and number < 9:
                 self._levels[self._style_number] = number + 1
         elif group.destination in _EDGES:
-            self._add("\n" if word == "par" else _SIGNS.get(word, ""))
+            self._add(_OF_EDGES.get(word) or _SIGNS.get(word, ""))
         elif group.destination == "footnote" or group.destination in _MARKS:
             self._add(" " if word == "par" else _SIGNS.get(word, ""))
         elif group.destination == "":
@@ -308,7 +309,7 @@ class _Reader:
         self._writer.begin()
         written: set[str] = set()
         for destination, pieces in self._edges.items():
-            for line in map(one_line, _join_surrogates("".join(pieces)).split("\n")):
+            for line in (one_line(text).strip("| ") for text in _join_surrogates("".join(pieces)).split("\n")):
                 if line not in written and any(map(str.isalpha, line)):
                     written.add(line)
                     self._writer.write_paragraph(line, part=_EDGES[destination])

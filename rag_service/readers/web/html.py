@@ -7,7 +7,7 @@ as such (by element, role, class or id), everything outside `main` where a page 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from lxml import etree, html
@@ -41,10 +41,6 @@ _NAVIGATION_NAMES = frozenset({
     "cookie-banner", "cookie-notice", "skip-link", "skiplink", "social", "share", "sharing", "pagination",
     "advertisement",
 })  # fmt: skip
-_STYLED = re.compile(
-    r"(?P<struck>text-decoration[a-z-]*\s*:[^;]*line-through)|vertical-align\s*:\s*(?:(?P<sup>super)|(?P<sub>sub))\b",
-    re.IGNORECASE,
-)
 _LINKS_SHARE, _MIN_LINKS = 0.8, 4  # of the text of a list in links: navigation
 _MIN_MAIN = 100  # characters; a `main` with less is filled by a script
 _MAX_LINK = 200  # characters of a target that is written; longer ones track the reader
@@ -97,15 +93,15 @@ def write_page(writer: BlockWriter, root: Element | None, *, style: str = "") ->
     """Write the main content of a page; `style` is the text of its style sheets that are files of their own."""
     if root is None:
         return
-    hidden = drop_hidden(root, style)
-    if _settle_characters(root):
+    looks = drop_hidden(root, style)
+    if _settle_characters(root, looks.kinds):
         writer.builder.warn(STRUCK_OUT)
     settle_numbers(root)
     body = root.find("body")
     top = root if body is None else body
     mains = [found for found in top.iter("main") if len("".join(found.itertext()).strip()) >= _MIN_MAIN]
     mains = mains or [found for found in top.xpath("//*[@role='main']") if len(found.text_content()) >= _MIN_MAIN]
-    if any(not mains or mains[0] in (place, *place.iterancestors()) for place in hidden):
+    if any(not mains or mains[0] in (place, *place.iterancestors()) for place in looks.emptied):
         writer.builder.warn(HIDDEN)
     before = len(writer.builder)
     for part in mains[:1] or [top]:
@@ -114,7 +110,7 @@ def write_page(writer: BlockWriter, root: Element | None, *, style: str = "") ->
         _Page(writer, has_main=True, is_navigation=True).write(top)  # a page of links: they are what it is for
 
 
-def _settle_characters(root: Element) -> bool:
+def _settle_characters(root: Element, styled: Mapping[Element, str]) -> bool:
     """Write equations, raised and lowered runs as all readers do, and drop what is struck out; whether anything was."""
     for equation in list(root.iter("math")):
         shown = write_math(equation) or one_line(equation.get("alttext") or "")
@@ -124,7 +120,7 @@ def _settle_characters(root: Element) -> bool:
     scripts: list[Element] = []
     walk = etree.iterwalk(root, events=("start",))
     for _, element in walk:
-        kind = _kind_of_characters(element)
+        kind = styled.get(element) or _kind_of_tag(element)
         if kind == "struck" and element is not root:
             struck.append(element)
             walk.skip_subtree()
@@ -134,16 +130,16 @@ def _settle_characters(root: Element) -> bool:
     for element in scripts:
         text = element.text_content()
         element[:] = []
-        element.text = raise_run(text) if _kind_of_characters(element) == "sup" else lower_run(text)
+        kind = styled.get(element) or _kind_of_tag(element)
+        element.text = raise_run(text) if kind == "sup" else lower_run(text)
     for element in struck:
         element.drop_tree()
     return bool(struck)
 
 
-def _kind_of_characters(element: Element) -> str:
-    """struck, sup or sub, by its style or its tag; or another tag."""
-    style = _STYLED.search(element.get("style") or "")
-    tag = (style.lastgroup if style else "") or local_name(element)
+def _kind_of_tag(element: Element) -> str:
+    """struck, sup or sub; or another tag."""
+    tag = local_name(element)
     return "struck" if tag in ("s", "strike", "del") else tag
 
 

@@ -1,8 +1,9 @@
-"""What a page hides: by attributes, and by the rules of its style sheets for tags, classes and ids.
+"""What a page hides, strikes out, raises and lowers: by attributes, and by its rules for tags, classes and ids.
 
-Only `display` and `visibility` count, and of `@media` what holds on every screen. Rules that look at more than the
-element itself (`.menu:hover .sub`, or one within another) hide nothing, and what such a rule may show is kept. A page
-that hides all of itself is shown by its script.
+Nobody sees what is not displayed or invisible, lies off the screen, is cut to nothing, has the size 0, is transparent
+for good, or has the colour of its own ground. Of `@media` counts what holds on every screen. Rules that look at more
+than the element itself (`.menu:hover .sub`, or one within another) hide nothing, and what such a rule may show is kept.
+A page that hides all of itself is shown by its script.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lxml import etree
 
 from rag_service.readers.common.xml import Element, local_name
 
-_MAX_RULES = 500  # about these two properties; each costs time for every element
+_MAX_RULES = 2_000  # that count; each costs time for every element with one of its names
 _COMMENT_OR_QUOTED = re.compile(r"""/\*.*?(?:\*/|\Z)|<!--|-->|(["'])(?:(?!\1)[^\\\n]|\\.)*+\1?""", re.DOTALL)
 _END = re.compile(r"([{};])")
 _BRACKET = re.compile(r"([()\[\]])")
@@ -29,7 +30,17 @@ _NOT_CONTENT = frozenset({"script", "style", "noscript", "template", "nav", "asi
 
 _FRAME = frozenset({"html", "body"})
 
-_PLAIN = {"display": "", "visibility": ""}
+_PLAIN = {"display": "", "visibility": "", "unseen": "", "size": "", "line": "", "script": "", "apart": ""}
+_LOOKS = {"line-through": "struck", "super": "sup", "sub": "sub"}
+_NOT_SHOWN = frozenset({"none", "hidden", "collapse", "unseen", "0", "apart", *_LOOKS})
+_OFF_SCREEN = re.compile(r"-\s*(?:\d{4,}|[1-9]\d{2,}(?:\.\d+)?(?:em|rem|%|vw|vh))")
+_CLIPPED = re.compile(r"rect\((?:\s*[01](?:px)?[\s,]*){4}\)|inset\((?:50|100)%\)")
+_NOTHING = re.compile(r"[01](?:px)?")
+_ZERO = re.compile(r"(?:0+(?:\.0*)?|\.0+)(?:px|em|rem|pt|%)?")
+_MOVES = ("transition", "animation", "transform", "will-change")  # a script shows it in a moment
+_OWN_BOX = frozenset(
+    {"inline-block", "inline-flex", "inline-grid", "inline-table", "table-cell", "block", "flex", "grid"}
+)
 _Rank = tuple[bool, bool, int, int]  # is important, is the element's own, specificity, place: the highest holds
 
 
@@ -41,8 +52,15 @@ class _Rule(NamedTuple):
     is_simple: bool  # else only what it shows counts
 
 
-def drop_hidden(root: Element, style: str = "") -> list[Element]:
-    """Take hidden elements out of a page; returns the elements that held words of which nothing is left.
+class Looks(NamedTuple):
+    """What the styles of a page say about its text."""
+
+    emptied: list[Element]  # held hidden words of which nothing is left
+    kinds: dict[Element, str]  # of what is left: struck, sup or sub
+
+
+def drop_hidden(root: Element, style: str = "") -> Looks:
+    """Take hidden elements out of a page, and set figures in boxes of their own apart from what is beside them.
 
     `style` is the text of style sheets besides those within the page.
     """
@@ -50,12 +68,14 @@ def drop_hidden(root: Element, style: str = "") -> list[Element]:
     gone: list[Element] = []
     silent: list[Element] = []  # invisible, but in its place
     shown: dict[Element, bool] = {}  # visibility, which elements inherit
+    kinds: dict[Element, str] = {}
+    boxes: list[Element] = []
     walk = etree.iterwalk(root, events=("start",))
     for _, element in walk:
         if local_name(element) in _FRAME:
             continue
         look = _look(element, rules)
-        if element is not root and (look["display"] == "none" or _is_apart(element)):
+        if element is not root and (look["display"] == "none" or look["unseen"] or _is_spoken_over(element)):
             gone.append(element)
             walk.skip_subtree()
             continue
@@ -63,8 +83,12 @@ def drop_hidden(root: Element, style: str = "") -> list[Element]:
         shown[element] = (
             shown.get(element.getparent(), True) if is_inherited else look["visibility"] not in ("hidden", "collapse")
         )
-        if not shown[element]:
+        if not shown[element] or look["size"]:
             silent.append(element)
+        if kind := _LOOKS.get(look["line"] or look["script"]):
+            kinds[element] = kind
+        if look["apart"]:
+            boxes.append(element)
     told = [parent for parent, words in [*map(_words, gone), *map(_own_words, silent)] if words]
     for element in silent:
         element.text = None
@@ -73,7 +97,21 @@ def drop_hidden(root: Element, style: str = "") -> list[Element]:
             child.tail = None
     for element in gone:
         element.drop_tree()
-    return [one for one in told if _NOT_CONTENT.isdisjoint(map(local_name, (one, *one.iterancestors())))]
+    for element in boxes:
+        _set_apart(element)
+    emptied = [one for one in told if _NOT_CONTENT.isdisjoint(map(local_name, (one, *one.iterancestors())))]
+    return Looks(emptied, kinds)
+
+
+def _set_apart(element: Element) -> None:
+    """Part a figure in a box of its own from the letters and figures beside it, which only its place does."""
+    text, tail = "".join(element.itertext()), element.tail or ""
+    before = element.getprevious()
+    beside = element.getparent().text if before is None else before.tail or "".join(before.itertext())
+    if text[:1].isdigit() and (beside or " ")[-1] not in " (\n":
+        element.text = f" {element.text or ''}"
+    if text[-1:].isdigit() and tail[:1].isalnum():
+        element.tail = f" {tail}"
 
 
 def _words(element: Element) -> tuple[Element, bool]:
@@ -86,13 +124,13 @@ def _own_words(element: Element) -> tuple[Element, bool]:
     return element, any(map(str.isalnum, own))
 
 
-def _is_apart(element: Element) -> bool:
+def _is_spoken_over(element: Element) -> bool:
     """Whether programs that read the page aloud pass over it: it repeats or adorns what stands there."""
     return (element.get("aria-hidden") or "").lower() == "true"
 
 
 def _look(element: Element, rules: Mapping[str, list[_Rule]]) -> Mapping[str, str]:
-    """The values of the two properties that hold for an element; empty where nothing says them."""
+    """The values of the properties that hold for an element; empty where nothing says them."""
     if not rules and not element.attrib and element.tag != "dialog":
         return _PLAIN
     best: dict[str, tuple[_Rank, str]] = {}
@@ -110,7 +148,7 @@ def _look(element: Element, rules: Mapping[str, list[_Rule]]) -> Mapping[str, st
                 continue
             if rule.is_simple:
                 found.append((rule.property, rule.value, rule.rank))
-            elif rule.value not in ("none", "hidden", "collapse"):
+            elif rule.value not in _NOT_SHOWN:
                 may_show.add(rule.property)
     for name, value, rank in found:
         if name not in best or rank >= best[name][0]:
@@ -153,15 +191,57 @@ def _settle(sheet: str) -> str:
 
 
 def _declarations(body: str) -> Iterator[tuple[str, str, bool]]:
-    """(property, value, is important) of those that count."""
+    """(property, value, is important) of those that count; what several say together is a property of its own."""
+    said: dict[str, str] = {}
     for declaration in body.split(";"):
         name, _, words = declaration.partition(":")
         name = name.strip().lower()
-        if name in _PLAIN:
-            value, mark, more = words.partition("!")
-            important = more.strip().lower() == "important"
-            if value.strip() and important == bool(mark):
+        value, mark, more = words.partition("!")
+        important = more.strip().lower() == "important"
+        if value.strip() and important == bool(mark):
+            said[name] = value.strip().lower()
+            if name in ("display", "visibility"):
                 yield name, value.split()[0].lower(), important
+    if not said.keys().isdisjoint(_TELLING):
+        yield from ((name, value, False) for name, value in _derived(said))
+
+
+_TELLING = frozenset({
+    "text-decoration", "text-decoration-line", "vertical-align", "position", "text-indent", "font-size", "opacity",
+    "color", "clip", "clip-path", "float", "display",
+})  # fmt: skip
+
+
+def _derived(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What declarations of a rule say together."""
+    if "line-through" in said.get("text-decoration", "") + said.get("text-decoration-line", ""):
+        yield "line", "line-through"
+    if said.get("vertical-align") in ("super", "sub"):
+        yield "script", said["vertical-align"]
+    if _is_unseen(said):
+        yield "unseen", "unseen"
+    elif _ZERO.fullmatch(said.get("font-size", "1")):
+        yield "size", "0"
+    is_placed = said.get("position") in ("absolute", "fixed")
+    if said.get("display") in _OWN_BOX or is_placed or said.get("float", "none") != "none":
+        yield "apart", "apart"
+
+
+def _is_unseen(said: Mapping[str, str]) -> bool:
+    is_placed = said.get("position") in ("absolute", "fixed")
+    if is_placed and any(_OFF_SCREEN.match(said.get(side, "")) for side in ("left", "top", "right", "bottom")):
+        return True
+    if _OFF_SCREEN.match(said.get("text-indent", "")):
+        return True
+    if is_placed and (_CLIPPED.match(said.get("clip", "")) or _CLIPPED.match(said.get("clip-path", ""))):
+        return True
+    is_nothing = all(_NOTHING.fullmatch(said.get(side, "")) for side in ("width", "height"))
+    if is_placed and is_nothing and said.get("overflow") == "hidden":
+        return True
+    if _ZERO.fullmatch(said.get("opacity", "1")):
+        return said.keys().isdisjoint(_MOVES)
+    ground = said.get("background-color") or said.get("background") or ""
+    return bool(ground) and said.get("color") == ground
 
 
 def _without_brackets(selectors: str) -> str:

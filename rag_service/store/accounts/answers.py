@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -39,6 +40,25 @@ async def read_answer(connection: Connection, answer_id: UUID) -> dict[str, Any]
     if record is None:
         raise NotFoundError(f"There is no answer {answer_id}.")
     return record
+
+
+async def read_cited(connection: Connection, texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return what one's own answers with these texts cite: text → passage → hash of its document's content.
+
+    Answers of others cite nothing. A text that was given several times has the passages of the newest answer.
+    """
+    by_hash = {hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(): text for text in texts}
+    cursor = await connection.execute(
+        """SELECT DISTINCT ON (hash) hash, cited
+           FROM (SELECT md5(record ->> 'answer') AS hash, record -> 'citations' AS cited, created_at FROM answers
+                 WHERE user_id = (SELECT rag.current_user_id()) AND md5(record ->> 'answer') = ANY(%s)) AS said
+           ORDER BY hash, created_at DESC""",
+        [list(by_hash)],
+    )
+    return {
+        by_hash[text_hash]: {one["chunkId"]: one["contentHash"] for one in cited if one.get("chunkId")}
+        for text_hash, cited in await cursor.fetchall()
+    }
 
 
 _COLUMNS = "answer_id, user_id, citation, thumbs, comment, question, answer, quote, created_at, updated_at"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -441,3 +442,27 @@ async def test_an_answer_given_to_one_user_is_not_given_to_another(service: Comp
         said[days] = (await service.engine.answer(dataclasses.replace(ask(question), identity=identity))).text
     for days, text in said.items():
         assert days in text
+
+
+async def test_withheld_sentences_wait_for_the_judge(open_service: OpenService, ollama: OllamaDouble) -> None:
+    right = "Each calendar year, employees get 25 days of vacation. [C1]"
+    wrong = "Temporary staff get 40 days of vacation. [C1]"
+    ollama.script("/api/chat", chat(Say(f"{right}\n\n{wrong}"), Done()))
+    verdicts = [
+        {"id": 1, "quote": "25 days of vacation", "supported": True},
+        {"id": 2, "quote": "", "supported": False},
+    ]
+    ollama.verdicts = lambda body: json.dumps({"verdicts": verdicts, "answers": "yes"})
+    async with open_service(
+        chat_provider="ollama", ollama_url=ollama.url, model_name="llama3.2", withhold_unverified=True
+    ) as service:
+        await service.ingest(DocumentInput(data=LEAVE.encode(), file_name="leave.md"), LOCAL_ADMIN)
+        events = [
+            event async for event in service.engine.stream(ask("How many days of vacation do employees receive?"))
+        ]
+    (complete,) = [event for event in events if isinstance(event, AnswerComplete)]
+    shown = "".join(event.text for event in events if isinstance(event, AnswerDelta))
+    assert shown == complete.answer.text
+    assert right in shown and "40 days" not in shown
+    assert [citation.status for citation in complete.answer.citations] == [CitationStatus.VERIFIED]
+    assert (complete.answer.withheld_sentences, complete.answer.decision) == (1, Decision.UNCERTAIN)

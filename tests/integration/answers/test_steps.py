@@ -38,7 +38,9 @@ NAIRA = 'The currency of Nigeria is the naira [C2 "The currency of Nigeria is th
 @pytest.fixture
 async def service(open_service: OpenService, ollama: OllamaDouble) -> AsyncIterator[Components]:
     settings = {"chat_provider": "ollama", "ollama_url": ollama.url, "chat_tools": "on", "judge": "none"}
-    async with open_service(**settings, topk_default=1, extractive_fallback=False) as components:
+    async with open_service(
+        **settings, topk_default=1, max_chunks_in_prompt=1, extractive_fallback=False
+    ) as components:
         for name, text in FILES.items():
             await components.ingest(DocumentInput(data=text.encode(), file_name=name), LOCAL_ADMIN)
         yield components

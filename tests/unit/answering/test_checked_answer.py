@@ -17,9 +17,9 @@ PASS = make_hit("The travel pass costs 40 euros a month. Refunds take 14 days fr
 RULES = make_hit("Children under six travel free. The desk opens at 8:30 on weekdays.", 2)
 
 
-def check(text: str, *, shown: Sequence[Hit] = (PASS, RULES), size: int = 4, withhold: bool = False) -> CheckedAnswer:
+def check(text: str, *, shown: Sequence[Hit] = (PASS, RULES), size: int = 4) -> CheckedAnswer:
     checker = AnswerChecker(
-        shown, question="How long do refunds take?", harmless=[REFUSAL], notice=NOTICE, language="en", withhold=withhold
+        shown, question="How long do refunds take?", harmless=[REFUSAL], notice=NOTICE, language="en"
     )
     events = [event for start in range(0, len(text), size) for event in checker.feed(text[start : start + size])]
     last, checked = checker.finish()
@@ -69,7 +69,7 @@ def test_withheld_sentences_never_show(size: int) -> None:
         "The desk sells gold bars. Refunds take 14 days from the request [C1].\n\nRefunds take 30 days [C1].\n\n"
         "Children under six travel free [C2]. Nothing is proved here at all."
     )
-    checked = check(text, size=size, withhold=True)
+    checked = check(text, size=size).withhold(NOTICE)
     assert checked.text == (
         f"{NOTICE} Refunds take 14 days from the request [C1].\n\n{NOTICE}\n\n"
         f"Children under six travel free [C2]. {NOTICE}"
@@ -78,11 +78,17 @@ def test_withheld_sentences_never_show(size: int) -> None:
     assert [c.status for c in checked.citations] == [CitationStatus.VERIFIED] * 2
 
 
-def test_withholding_streams_sentence_by_sentence() -> None:
-    checker = AnswerChecker([PASS], notice=NOTICE, language="en", withhold=True)
-    assert checker.feed("Refunds take 14 days from the request ") == []
-    first, *_ = checker.feed("[C1]. The desk")
-    assert isinstance(first, AnswerDelta) and first.text == "Refunds take 14 days from the request [C1]."
+def test_what_is_kept_after_withholding_keeps_its_citations() -> None:
+    checked = check(
+        "Refunds take 30 days [C1].\n\nRefunds take 14 days from the request [C1].\n\n"
+        "The desk sells gold bars [C2].\n\nChildren under six travel free [C2]."
+    ).withhold(NOTICE)
+    said = [checked.text[one.sentence_start : one.sentence_end] for one in checked.citations]
+    assert said == ["Refunds take 14 days from the request [C1].", "Children under six travel free [C2]."]
+    assert [(checked.text[slice(*claim.sentence)], claim.citations) for claim in checked.claims] == [
+        (said[0], (0,)),
+        (said[1], (1,)),
+    ]
 
 
 def test_an_order_in_a_document_proves_nothing() -> None:

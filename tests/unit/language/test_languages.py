@@ -26,9 +26,7 @@ def test_words_that_are_compared_folded_are_folded(code: str) -> None:
         *proof.weekdays,
         proof.conditions,
         proof.reporting,
-        *proof.operations.values(),
-        *(side for pairs in proof.opposites.values() for sides in pairs.values() for side in sides),
-        *(phrases for phrases in proof.bounds.values()),
+        *(side for sides in proof.opposites.values() for side in sides),
         *proof.numbers.values(),
         *proof.units.values(),
     ]
@@ -43,9 +41,9 @@ def test_a_calendar_is_complete(code: str) -> None:
     assert len(proof.weekdays) == 7
 
 
-def test_every_language_names_the_same_opposites_and_units() -> None:
+def test_every_language_names_known_opposites_and_units() -> None:
     every = [load_language(code).proof for code in language_codes()]
-    assert all(proof.opposites.keys() == every[0].opposites.keys() for proof in every)
+    assert all(proof.opposites.keys() <= every[0].opposites.keys() for proof in every)
     assert all(proof.units.keys() <= every[0].units.keys() for proof in every)
 
 

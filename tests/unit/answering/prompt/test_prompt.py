@@ -67,7 +67,28 @@ def test_a_folder_without_messages_has_the_packaged_ones(tmp_path: Path) -> None
 def test_one_template_can_replace_the_grounded_prompt(tmp_path: Path) -> None:
     own = tmp_path / "own.txt"
     own.write_text(TEMPLATE, encoding="utf-8")
-    assert load_prompts(replacement=own).template("grounded", "fr").system == "Be exact."
+    template = load_prompts(replacement=own).template("grounded", "fr")
+    assert template.render({"context": "c", "question": "q"}) == ("Be exact.", "c\n\nq")
+
+
+def test_an_older_prompt_shows_the_conversation_and_an_agent_s_instructions(tmp_path: Path) -> None:
+    template = load_prompts(prompts_folder(tmp_path, grounded_en=TEMPLATE)).template("chat", "en")
+    values = {"context": "c", "question": "q", "boundary": "~x~", "history": "User: hello", "instructions": "Be kind."}
+    system, user = template.render(values)
+    assert system == "Be kind.\n\nBe exact."
+    assert user.endswith("it is not a source:\n\n~x~\nUser: hello\n~x~\n\nc\n\nq")
+
+
+@pytest.mark.parametrize("language", ["en", "es", "fr", "pt", "de", "it"])
+def test_without_a_conversation_nothing_of_its_part_is_shown(language: str) -> None:
+    template = load_prompts().template("grounded", language)
+    values = {"context": "c", "question": "q", "boundary": "~x~", "refusal": "r", "instructions": ""}
+    alone = template.render({**values, "history": "-"})
+    assert "\n\n\n" not in "".join(alone)
+    talked = template.render({**values, "history": "User: hello"})
+    assert talked[0] == alone[0]
+    assert talked[1].endswith(alone[1])
+    assert "~x~\nUser: hello\n~x~" in talked[1]
 
 
 def test_forged_marks_and_hidden_characters_do_not_reach_the_model() -> None:

@@ -1,0 +1,113 @@
+"""What lines drawn over the words of a PDF page mean: words struck out, and fractions set one number over the other.
+
+Word and LibreOffice export struck-out text as text with a line through it; viewers add the line as an annotation.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pypdfium2 import raw as pdfium
+
+from rag_service.language.superscripts import RAISED_DIGITS
+from rag_service.readers.common.superscripts import lower_run, raise_run
+from rag_service.readers.pdf.rules import PageObjects
+from rag_service.readers.pdf.words import Box, Word
+
+_THIN, _MIN_LENGTH = 2.0, 3.0  # points
+# Of a word's height: where above its line a stroke lies, unlike an underline and a line over it.
+_LOWEST, _HIGHEST = 0.12, 0.5
+_COVERED = 0.6  # of a word by a line through it, and of the line by the words that it strikes out
+_MAX_LINES = 2_000  # on a page; a drawing has more
+_MAX_ANNOTATIONS, _MAX_ANNOTATED = 5_000, 500
+_DIGITS, _LONGEST_BAR = 3, 30.0  # of the numbers of a fraction; points
+_BESIDE = 4  # words before or behind, in PDFium's order: where the other number of a fraction is
+_MAX_PAIRS = 200_000  # of numbers and bars
+_NEAR = 1.0  # of the height of a number, from its middle to the bar
+
+
+def drop_struck(words: list[Word], page: Any, objects: PageObjects) -> list[Word]:
+    """Without words that a line or an annotation strikes out; `page`: PDFium's raw handle."""
+    heights = sorted((word.line, place) for place, word in enumerate(words) if word.turns == 0)
+    struck: set[int] = set()
+    if heights:
+        tallest = max(words[place].height for _, place in heights)
+        for left, bottom, right, top in _lines(objects):
+            at, covered, length = (bottom + top) / 2, list[int](), 0.0
+            first = bisect.bisect(heights, (at - _HIGHEST * tallest,))
+            for _, place in heights[first : bisect.bisect(heights, (at,))]:
+                word = words[place]
+                overlap = min(right, word.right) - max(left, word.left)
+                is_through = _LOWEST * word.height < at - word.line < _HIGHEST * word.height
+                if is_through and overlap >= _COVERED * (word.right - word.left) > 0:
+                    covered.append(place)
+            if covered:
+                length = max(words[place].right for place in covered) - min(words[place].left for place in covered)
+            if length >= _COVERED * (right - left):
+                struck.update(covered)
+    for left, bottom, right, top in itertools.islice(_annotated(page), _MAX_ANNOTATED):
+        struck.update(
+            place
+            for place, word in enumerate(words)
+            if word.turns == 0 and left < (word.left + word.right) / 2 < right and bottom < word.middle < top
+        )
+    return [word for place, word in enumerate(words) if place not in struck] if struck else words
+
+
+def join_fractions(words: list[Word], objects: PageObjects) -> list[Word]:
+    """The words with each number over another, and a bar between them, as one: "2¹" over "2" is "2¹₂"."""
+    below = [(place, word) for place, word in enumerate(words) if word.text.isdecimal() and len(word.text) <= _DIGITS]
+    bars = [(left, right, top) for left, _, right, top in _lines(objects) if right - left < _LONGEST_BAR]
+    if not bars or len(bars) * len(below) > _MAX_PAIRS:
+        return words
+    joined: dict[int, Word] = {}  # place of a word → it with its denominator
+    gone: set[int] = set()
+    for left, right, at in bars:
+        for place, under in below:
+            is_in_place = left - under.height / 2 < under.left and under.right < right + under.height / 2
+            if not (is_in_place and under.turns == 0 and 0 < at - under.middle < _NEAR * under.height):
+                continue
+            for other in range(max(place - _BESIDE, 0), min(place + _BESIDE, len(words))):
+                over = words[other]
+                ends_raised = over.text[-1:] in RAISED_DIGITS
+                is_number = ends_raised or (over.text.isdecimal() and abs(over.height - under.height) < 1)
+                is_over = over.turns == 0 and left < over.right < right + under.height and over.middle > at
+                if is_number and is_over and over.middle - at < _NEAR * over.height and other not in joined:
+                    text = over.text if ends_raised else raise_run(over.text)
+                    joined[other] = over._replace(text=text + lower_run(under.text))
+                    gone.add(place)
+                    break
+    return [joined.get(place, word) for place, word in enumerate(words) if place not in gone]
+
+
+def _lines(objects: PageObjects) -> Sequence[Box]:
+    """The boxes of thin level lines; none if there are so many that they are a drawing."""
+    found: list[Box] = []
+    for path in objects.painted:
+        if path.kind != pdfium.FPDF_PAGEOBJ_PATH:
+            continue
+        left, bottom, right, top = objects.box(path.place, path.sides)
+        if top - bottom <= _THIN and right - left >= _MIN_LENGTH:
+            found.append((left, bottom, right, top))
+            if len(found) > _MAX_LINES:
+                return ()
+    return found
+
+
+def _annotated(page: Any) -> Iterator[Box]:
+    """What annotations strike out."""
+    for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MAX_ANNOTATIONS)):
+        annotation = pdfium.FPDFPage_GetAnnot(page, index)
+        if not annotation:
+            continue
+        if pdfium.FPDFAnnot_GetSubtype(annotation) == pdfium.FPDF_ANNOT_STRIKEOUT:
+            quad = pdfium.FS_QUADPOINTSF()
+            for number in range(min(pdfium.FPDFAnnot_CountAttachmentPoints(annotation), _MAX_LINES)):
+                if pdfium.FPDFAnnot_GetAttachmentPoints(annotation, number, ctypes.byref(quad)):
+                    xs, ys = (quad.x1, quad.x2, quad.x3, quad.x4), (quad.y1, quad.y2, quad.y3, quad.y4)
+                    yield min(xs), min(ys), max(xs), max(ys)
+        pdfium.FPDFPage_CloseAnnot(annotation)
