@@ -401,6 +401,27 @@ class Decision(StrEnum):
     OUT_OF_SCOPE = "out_of_scope"
 
 
+class ReplyKind(StrEnum):
+    ANSWER = "answer"  # written by a model, computed, or quoted and certain
+    PLACES = "places"  # the places nearest to the question, none of which is claimed to answer it
+    NOTHING = "nothing"  # the documents do not answer it
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundPlace:
+    """A place where the answer may stand."""
+
+    document: DocumentRef
+    chunk_id: str | None  # None: no passage holds the cells that a value was read from
+    text: str  # a window of whole sentences, or a row with the names of its columns; "…" is left out
+    marked: tuple[tuple[int, int], ...]  # characters of the text that are words of the question
+    start: int | None  # first character in the document's stored text
+    end: int | None
+    location: Location | None
+    formula: str | None = None  # how its text was computed; None: its words stand there
+    part: str | None = None  # of the question, if it asks for several things
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reason:
     """Why an answer is not one that can proceed."""
@@ -490,3 +511,11 @@ class Answer:
     recorded: bool = True  # false: the store failed when its record was to be kept
     searched_for: str | None = None  # a follow-up with what it needs of the conversation; None: as asked
     related: tuple[Hit, ...] = ()  # the nearest passages where none is above the threshold; they prove nothing
+    places: tuple[FoundPlace, ...] = ()  # best first, in place of an answer that is not certain
+
+    @property
+    def kind(self) -> ReplyKind:
+        """Whether it answers, shows places, or says that there is nothing."""
+        if self.places:
+            return ReplyKind.PLACES
+        return ReplyKind.NOTHING if self.decision is Decision.OUT_OF_SCOPE else ReplyKind.ANSWER

@@ -8,11 +8,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from evals.sets.questions import HALVES, Question, QuestionSet
 from rag_service.client.results import CitedAnswer
 from rag_service.client.service import Service
 from rag_service.domain import Decision, ProofMethod
+from rag_service.language.words import count_words
+from rag_service.models.extractive.places import SHOWN_PLACES
 
 _MARK = re.compile(r" ?\[C\d+\]")
 _SPACE = re.compile(r"\s+")
@@ -30,6 +33,9 @@ class Reply:
     is_computed: bool
     is_green: bool  # its decision is `can_proceed`
     reasons: tuple[str, ...] = ()  # codes of why it is not, what weighs most first
+    kind: str = "answer"  # answer, places or nothing
+    in_six: bool = False  # as `is_right`, among all places, of which the text has three
+    words: int = 0  # of the answer or the three places
 
     @property
     def is_answerable(self) -> bool:
@@ -54,6 +60,9 @@ class Figures:
     green_doubtful: int = 0  # right, but what the answer takes for granted has to be told
     unanswerable: int = 0
     unanswerable_green: int = 0
+    places: int = 0  # replies to answerable questions that show places
+    in_six: int = 0  # answerable, and a right answer is in the reply or among six places
+    words: int = 0  # median of the words of replies with places
 
 
 def ask_set(service: Service, asked: QuestionSet, *, second: bool = False, corpus: str | None = None) -> list[Reply]:
@@ -108,6 +117,9 @@ def count(replies: Iterable[Reply]) -> Figures:
         green_doubtful=sum(reply.is_right and reply.question.certain is False for reply in green),
         unanswerable=len(replies) - len(answered),
         unanswerable_green=unanswerable_green,
+        places=sum(reply.kind == "places" for reply in answered),
+        in_six=sum(reply.is_right or reply.in_six for reply in answered),
+        words=round(median([reply.words for reply in replies if reply.kind == "places"] or [0])),
     )
 
 
@@ -135,10 +147,14 @@ def says(text: str, part: str) -> bool:
 def _judge(question: Question, answer: CitedAnswer) -> Reply:
     is_computed = any(citation.method == ProofMethod.COMPUTED for citation in answer.citations)
     is_placed = question.cells is None or _is_taken_from(question.cells, answer, is_computed)
+    shown = answer.text if answer.kind != "places" else " ".join(place.text for place in answer.places[:SHOWN_PLACES])
     return Reply(
         question=question,
         text=answer.text,
-        is_right=is_said(question, answer.text) and is_placed,
+        is_right=is_said(question, shown) and is_placed,
+        kind=answer.kind,
+        in_six=is_said(question, " ".join(place.text for place in answer.places)) and is_placed,
+        words=count_words(shown),
         is_computed=is_computed,
         is_green=answer.decision == Decision.CAN_PROCEED,
         reasons=tuple(reason.code for reason in answer.body.reasons),
@@ -146,8 +162,8 @@ def _judge(question: Question, answer: CitedAnswer) -> Reply:
 
 
 def _is_taken_from(cells: str, answer: CitedAnswer, is_computed: bool) -> bool:
-    """Whether the first citation is of these cells, or a quote of their row."""
-    location = answer.citations[0].location if answer.citations else None
-    if location is None:
-        return False
-    return location.cell == cells if is_computed else location.row == int(re.sub(r"\A\D+|\D.*", "", cells))
+    """Whether the first citation is of these cells, or a quote of their row, or a place is."""
+    cited, places = answer.citations[:1], answer.places
+    locations = [one.location for one in cited if one.location] + [one.location for one in places if one.location]
+    row = int(re.sub(r"\A\D+|\D.*", "", cells))
+    return any(one.cell == cells if is_computed else cells == one.cell or one.row == row for one in locations)

@@ -82,7 +82,7 @@ def doubt_answer(
     return {
         Doubt.JUDGED_PARTIAL: judged is AnswersQuestion.PARTLY,
         Doubt.JUDGED_OTHER: judged is AnswersQuestion.OTHER,
-        Doubt.PART_OPEN: query.half and judged is None,
+        Doubt.PART_OPEN: is_quoted and bool(query.parts) and query.model.only_quotes,
         Doubt.STEP_OPEN: is_open and judged is None,
         Doubt.AMENDED: is_quoted and any(amends(hit.chunk, passage) for passage in passages for hit in shown),
         Doubt.LANGUAGE_UNMEASURED: is_quoted and is_unmeasured(asked + quoted, [language]),

@@ -74,18 +74,16 @@ async def lean_on_history(question: str, history: Sequence[Turn], find: FindPass
 
     None where it can be understood by itself.
     """
-    asked = [(place, turn.content.strip()) for place, turn in enumerate(history) if turn.role == "user"]
-    begins, chain, goes_on = 0, list[str](), False
-    for place, text in [*asked[-_CHAIN:], (len(history), question)]:
-        goes_on = bool(chain) and _needs_more(text)
-        if not chain or not (goes_on or await _stays_with_subject(text, "\n".join(chain), find)):
-            begins, chain = place, []
+    asked = [turn.content.strip() for turn in history if turn.role == "user"]
+    chain: list[str] = []
+    for text in [*asked[-_CHAIN:], question]:
+        if chain and not (_needs_more(text) or await _stays_with_subject(text, "\n".join(chain), find)):
+            chain = []
         chain.append(text)
     before = "\n".join(chain[:-1])[:_BEFORE_CHARS].strip()
     if not before:
         return question, None
-    replies = tuple(turn.content for turn in history[begins:] if turn.role == "assistant")
-    return f"{before}\n{question}", FollowUp(asked=question, joined=True, replies=replies, inferred=not goes_on)
+    return f"{before}\n{question}", FollowUp(asked=question, joined=True)
 
 
 def _needs_more(question: str) -> bool:

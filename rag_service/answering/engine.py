@@ -250,10 +250,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
                     if self._recall is not None and not query.model.only_quotes:
                         query.earlier = await self._recall(query)
                     await self._synthesizer.condense(query, partial(self._find, query))
-                if query.model.only_quotes and query.follow_up is not None and query.follow_up.inferred:
-                    response = await self._answer_either(query, query.follow_up.asked)
-                else:
-                    response = cast("CitedResponse", await super()._aquery(query))
+                response = cast("CitedResponse", await super()._aquery(query))
         latency = round((time.perf_counter() - started) * 1000, 1)
         timings = {} if query.retrieval is None else query.retrieval.timings_ms
         retrieval = round(sum(timings.values()), 1)
@@ -274,22 +271,6 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         )
         await query.emit(AnswerComplete(answer=answer))
         return CitedResponse(answer, response.source_nodes)
-
-    async def _answer_either(self, query: RagQuery, asked: str) -> CitedResponse:
-        """The answer to a joined question or to the question by itself, `asked`: the one that is right more probably.
-
-        The query becomes the one that is answered: whoever sent it reads there what was searched for and found.
-        """
-        emit, answered = query.emit, list[tuple[RagQuery, CitedResponse, list[AnswerEvent]]]()
-        for one in (query, replace(query, query_str=asked, follow_up=None)):
-            events: list[AnswerEvent] = []
-            one.emit = partial(_keep, events)
-            answered.append((one, cast("CitedResponse", await super()._aquery(one)), events))
-        chosen, response, events = max(answered, key=lambda each: each[1].answer.confidence.value)
-        vars(query).update(vars(chosen), emit=emit)
-        for event in events:
-            await emit(event)
-        return response
 
     async def _find(self, query: RagQuery, question: str) -> Sequence[Hit]:
         """The passages of another question, best first, as the query would find them."""
@@ -326,10 +307,6 @@ def build_engine(
         recall=recall,
         keeps=settings.embedding.query_cache_size > 0,
     )
-
-
-async def _keep(events: list[AnswerEvent], event: AnswerEvent) -> None:
-    events.append(event)
 
 
 async def _postprocess(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rag_service.answering.guards.injection import find_injections
-from rag_service.domain import Answer, read_spans
+from rag_service.domain import Answer, Citation, FoundPlace, read_spans
 from rag_service.language.languages import load_language
 from rag_service.language.words import fold, words
 
@@ -79,12 +79,9 @@ async def find_examples(
 
 def find_follow_ups(answer: Answer) -> list[str]:
     """Up to `MAX_FOLLOW_UPS` questions about sections that were found and not cited, in the answer's language."""
-    cited = {citation.chunk_id for citation in answer.citations}
-    told = {
-        fold(citation.location.headings[-1])
-        for citation in answer.citations
-        if citation.location and citation.location.headings
-    }
+    shown: tuple[Citation | FoundPlace, ...] = (*answer.citations, *answer.places)
+    cited = {one.chunk_id for one in shown}
+    told = {fold(one.location.headings[-1]) for one in shown if one.location and one.location.headings}
     found: dict[str, None] = {}
     for hit in answer.sources:
         if hit.chunk.id not in cited:

@@ -31,7 +31,6 @@ class _Given:
     answer: Answer
     events: tuple[AnswerEvent, ...]
     signals: Mapping[str, float]  # as in the query
-    half: bool
     at: float  # when, on the monotonic clock
 
 
@@ -51,7 +50,7 @@ class GivenAnswers:
         asked, key = query.all_asked(nodes), f"{query.identity.user_id} {query.question}"
         given = self._recent.get(key)
         if given is not None and given.asked == asked and time.monotonic() - given.at < _SECONDS:
-            query.signals, query.half = given.signals, given.half
+            query.signals = given.signals
             for event in given.events:
                 if isinstance(event, SourcesFound):
                     event = replace(event, timings_ms=query.found.timings_ms)
@@ -75,7 +74,6 @@ class GivenAnswers:
                 answer=answer,
                 events=tuple(events),
                 signals=query.signals,
-                half=query.half,
                 at=time.monotonic(),
             )
             self._recent.keep(key, made)

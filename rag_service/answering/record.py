@@ -225,7 +225,7 @@ def recorded_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
         prompt=request.get("prompt"),
         instructions=request.get("instructions", ""),
         history=request.get("history", ""),
-        follow_up=None if follow_up is None else FollowUp(**{**follow_up, "replies": tuple(follow_up["replies"])}),
+        follow_up=None if follow_up is None else FollowUp(asked=follow_up["asked"], joined=follow_up["joined"]),
         personal_corpora=frozenset(UUID(value) for value in request.get("personalCorpora", ())),
         agent_id=None if agent_id is None else UUID(agent_id),
     )

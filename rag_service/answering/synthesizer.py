@@ -15,7 +15,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import llama_index.core.instrumentation as instrument
@@ -38,12 +38,12 @@ from rag_service.answering.computed_answer import (
 )
 from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, rate_written, read_fit, read_signals
 from rag_service.answering.conversation import FindPassages, history_for, make_standalone
-from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
+from rag_service.answering.events import AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.given_answers import GivenAnswers
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
-from rag_service.answering.joined import join_answers
 from rag_service.answering.judged import judge_answer
+from rag_service.answering.places import find_places, read_warning, take_turns, write_places
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
 from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
 from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
@@ -56,6 +56,7 @@ from rag_service.domain import (
     AnswersQuestion,
     Confidence,
     Decision,
+    FoundPlace,
     GuardrailCheck,
     Hit,
     Purpose,
@@ -137,7 +138,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         self._judge = judge
         self._tables = tables
         self._tools: Tools | None = None
-        self._given = GivenAnswers(self._answer)
+        self._given = GivenAnswers(self._answer_or_show_places)
         self._fit = read_fit(settings.answers.confidence_fit)
 
     async def asynthesize(
@@ -157,8 +158,12 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             raise TypeError(f"CitedSynthesizer needs a RagQuery, not {type(query).__name__}.")
         query.model = query.model or self.chat
         dispatcher.event(SynthesizeStartEvent(query=query))
-        is_quoted = query.model.only_quotes and self._judge is None
-        answer = await (self._given.answer if is_quoted else self._answer)(query, nodes)
+        if not query.model.only_quotes:
+            answer = await self._answer(query, nodes)
+        elif self._judge is None:
+            answer = await self._given.answer(query, nodes)
+        else:
+            answer = await self._answer_or_show_places(query, nodes)
         response = CitedResponse(answer, nodes)
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
@@ -171,13 +176,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             computed = self._describe_files(query, files)
         else:
             computed = await self._compute(query, sources)
-        is_quoted = query.model.only_quotes
-        if computed is not None and not (computed.wording.warning and (query.parts or not is_quoted)):
-            return await self._answer_computed(query, sources, computed)
-        if (joined := await self._answer_parts(query)) is not None:
-            return joined
         # A doubtful reading of a table does not stand in a model's way, which can ask for the operation that it means.
-        if computed is not None and is_quoted:
+        if computed is not None and (query.model.only_quotes or not computed.wording.warning):
             return await self._answer_computed(query, sources, computed)
         if sources := self._gather(query, sources):
             return await self._answer_written(query, sources)
@@ -296,39 +296,55 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
     def _offers_tools(self, query: RagQuery) -> bool:
         return self._tools is not None and self._settings.answers.max_steps > 0 and query.model.offers_tools()
 
-    async def _answer_parts(self, query: RagQuery) -> Answer | None:
-        """Without a chat model, each part of a question is answered by itself; None where that makes no difference."""
-        if not query.parts or not query.model.only_quotes:
-            return None
-        answers = []
+    async def _answer_or_show_places(self, query: RagQuery, nodes: Sequence[NodeWithScore]) -> Answer:
+        """Return an answer if it is certain, else the places nearest to the question: nothing is shown before that."""
+        emit, events = query.emit, list[AnswerEvent]()
+
+        async def hold(event: AnswerEvent) -> None:
+            events.append(event)
+
+        query.emit = hold
+        try:
+            answer = await self._answer(query, nodes)
+            found: tuple[FoundPlace, ...] = ()
+            if answer.decision is Decision.UNCERTAIN:
+                warning = query.evidence.preface if query.evidence.places else read_warning(answer)
+                found = await self._find_places(query, nodes, answer)
+        finally:
+            query.emit = emit
+        if found:
+            doubtful = self._prompts.message("doubtful", answer.language)
+            answer = write_places(answer, found, introduction=warning or doubtful)
+            events = [event for event in events if isinstance(event, SourcesFound)]
+            events.append(AnswerDelta(text=answer.text))
+        for event in events:
+            await emit(event)
+        return answer
+
+    async def _find_places(
+        self, query: RagQuery, nodes: Sequence[NodeWithScore], answer: Answer
+    ) -> tuple[FoundPlace, ...]:
+        """Return the places of a question and of each of its parts, by turns; none for an outline of files."""
+        if query.found.files is not None and query.found.files.outlines:
+            return ()
+        lists = [await self._find_places_for(query, nodes, answer)]
         for part in query.parts:
             part.query.model, part.query.emit = query.model, ignore
-            response = cast("CitedResponse", await self.asynthesize(part.query, list(part.nodes)))
-            answers.append((part.text, response.answer))
+            own = await self._answer(part.query, part.nodes)
+            if own.decision is not Decision.OUT_OF_SCOPE:
+                lists.append(await self._find_places_for(part.query, part.nodes, own, part=part.text))
             query.degraded = query.degraded or part.query.degraded
-        decisions = {answer.decision for _, answer in answers}
-        if not query.parts[0].is_clause and decisions != {Decision.CAN_PROCEED}:
-            query.half = True
-            return None
-        language = query.found.plan.language
-        joined = join_answers(query.question, answers, doubtful=self._prompts.message("doubtful", language))
-        if joined is None:
-            return None
-        doubts = find_doubts(
-            {
-                Doubt.NOT_ANSWERED: decisions == {Decision.OUT_OF_SCOPE},
-                Doubt.PART_OPEN: decisions != {Decision.CAN_PROCEED},
-                Doubt.LOW_CONFIDENCE: joined.confidence.value < self._fit.least,
-            }
-        )
-        joined = replace(joined, decision=decide(doubts), reasons=self._reasons(doubts, language))
-        signals = [part.query.signals for part in query.parts if part.query.signals]
-        query.signals = min(signals, key=self._fit.probability, default={})
-        await query.emit(SourcesFound(sources=joined.sources, shown=joined.shown, timings_ms=query.found.timings_ms))
-        await query.emit(AnswerDelta(text=joined.text))
-        for citation in joined.citations:
-            await query.emit(CitationChecked(citation=citation))
-        return replace(joined, searched_for=query.searched_for)
+        return take_turns(lists)
+
+    async def _find_places_for(
+        self, query: RagQuery, nodes: Sequence[NodeWithScore], answer: Answer, *, part: str | None = None
+    ) -> Iterator[FoundPlace]:
+        """Return the places of one question, whose answer has chosen windows already, unless it was computed."""
+        is_computed = not query.evidence.places
+        if is_computed:
+            prompted = write_prompt(query, query.hits(nodes), prompts=self._prompts, settings=self._settings)
+            await collect(query.model.stream(prompted.messages))
+        return find_places(answer if is_computed else None, query.evidence, part=part)
 
     async def _answer_computed(self, query: RagQuery, sources: tuple[Hit, ...], computed: ComputedAnswer) -> Answer:
         chosen = choose_passages(computed, sources, query.found.hits, limit=query.top_k)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from rag_service.api.http.schemas import AnswerBody
+from rag_service.api.http.schemas import AnswerBody, PlaceBody
 from rag_service.errors import InputError
 
 if TYPE_CHECKING:
@@ -89,7 +90,10 @@ def print_answer(question: str, answer: AnswerBody, console: Console) -> None:
     from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 
     console.print(f"\n[bold]Q:[/] {escape(question)}")
-    console.print(f"[bold]A:[/] {escape(answer.answer)}\n")
+    if answer.places:
+        _print_places(answer.places, console)
+    else:
+        console.print(f"[bold]A:[/] {escape(answer.answer)}\n")
     for citation in answer.citations:
         line = f"  [C{citation.mark}] {describe_proof(citation)}"
         if citation.document_id is None or citation.status == "not_found":
@@ -103,6 +107,21 @@ def print_answer(question: str, answer: AnswerBody, console: Console) -> None:
     console.print(f"\n  {answer.decision}, confidence {answer.confidence:.2f}, {answer.latency_ms:.0f} ms", style="dim")
     for reason in answer.reasons:
         console.print(f"  - {reason.text}", style="dim", markup=False)
+
+
+def _print_places(places: Sequence[PlaceBody], console: Console) -> None:
+    """Print where the answer may stand, with the words of the question in bold."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print("\n  No answer is certain. These places come nearest:\n")
+    for number, place in enumerate(places, start=1):
+        part = f" ({place.part})" if place.part else ""
+        console.print(f"  {number}. {place.place}{part}", style="cyan", markup=False)
+        text = Text(place.text)
+        for word in place.marked:
+            text.stylize("bold", word.start, word.end)
+        console.print(Padding(text, (0, 0, 1, 5)))
 
 
 def _file(settings: Settings) -> Path:

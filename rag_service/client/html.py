@@ -14,9 +14,10 @@ from html import escape
 
 from markdown_it import MarkdownIt
 
-from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, ScoresBody, StepBody
+from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, PlaceBody, ScoresBody, StepBody
 from rag_service.client.proof_words import SIGNS, describe_kind, describe_proof, describe_step
 from rag_service.language.words import terms
+from rag_service.models.extractive.places import SHOWN_PLACES
 
 _MARK = re.compile(r"\[C(\d+)\]")
 # Stands for a mark during rendering, in characters of the private use area.
@@ -46,13 +47,34 @@ def answer_html(question: str, body: AnswerBody) -> str:
     """Question, answer with badges, decision and confidence, and each citation with place and quote."""
     colour = _DECISION.get(body.decision, "#888888")
     cited = "".join(_citation_row(citation, body) for citation in body.citations)
+    shown = _places(body.places) if body.places else f"<div>{_answer_text(body)}</div>"
     foot = f"confidence {body.confidence:.2f} · {body.latency_ms:.0f} ms · {escape(body.model)}"
     return (
         f"<div style='{_BOX}'><div style='{_QUIET}'>{escape(question)}</div>"
-        f"{''.join(_step(step) for step in body.steps)}<div>{_answer_text(body)}</div>"
+        f"{''.join(_step(step) for step in body.steps)}{shown}"
         + (f"<ol style='list-style:none;margin:8px 0 0;padding:0'>{cited}</ol>{_legend(body)}" if cited else "")
         + f"<div style='{_QUIET};margin-top:8px'><span style='color:{colour};font-weight:600'>"
         f"{escape(body.decision)}</span> · {foot}{_reasons(body)}{_warnings(body)}</div></div>"
+    )
+
+
+def _places(places: Sequence[PlaceBody]) -> str:
+    """Where the answer may stand: the first ones, the others folded."""
+    rows = list(map(_place_row, places))
+    first, more = "".join(rows[:SHOWN_PLACES]), "".join(rows[SHOWN_PLACES:])
+    folded = f"<details><summary style='cursor:pointer;{_QUIET}'>show more</summary>{more}</details>" if more else ""
+    return f"<div style='{_QUIET}'>No answer is certain. These places come nearest:</div>{first}{folded}"
+
+
+def _place_row(place: PlaceBody) -> str:
+    pieces, last = [], 0
+    for word in place.marked:
+        pieces += [escape(place.text[last : word.start]), f"<b>{escape(place.text[word.start : word.end])}</b>"]
+        last = word.end
+    part = f" <span style='{_QUIET}'>{escape(place.part)}</span>" if place.part else ""
+    return (
+        f"<div style='margin:8px 0'>{_icon(place.place)} <b>{escape(place.place)}</b>{part}"
+        f"<div style='margin-left:12px'>{''.join(pieces)}{escape(place.text[last:])}</div></div>"
     )
 
 

@@ -15,11 +15,13 @@ from rag_service.api.http.schemas import (
     CheckBody,
     CitationBody,
     PassageBody,
+    PlaceBody,
     SentenceBody,
     SourceBody,
 )
 from rag_service.client.html import answer_html, passages_html, score_names, table_html
 from rag_service.client.proof_words import SIGNS, describe_proof, describe_step
+from rag_service.models.extractive.places import SHOWN_PLACES
 
 _SHOWN = 300  # characters of a passage on a terminal
 # In names that users choose, these would steer the terminal of an administrator.
@@ -114,6 +116,16 @@ class CitedAnswer:
         return self.body.decision
 
     @property
+    def kind(self) -> str:
+        """answer, places or nothing."""
+        return self.body.kind
+
+    @property
+    def places(self) -> Sequence[PlaceBody]:
+        """Where the answer may stand, best first, if none is certain."""
+        return self.body.places
+
+    @property
     def confidence(self) -> float:
         """0 to 1."""
         return self.body.confidence
@@ -125,6 +137,8 @@ class CitedAnswer:
 
     def __repr__(self) -> str:
         lines = [f"Q: {self.question}", *map(describe_step, self.body.steps), f"A: {self.text.strip()}", ""]
+        for number, place in enumerate(self.places[SHOWN_PLACES:], start=SHOWN_PLACES + 1):  # the first are in the text
+            lines.append(f"  {number}. {place.place}: “{place.text}”")
         for citation in self.citations:
             if citation.quote is None:
                 lines.append(f"  [C{citation.mark}] {describe_proof(citation)}")

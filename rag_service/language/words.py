@@ -23,7 +23,9 @@ from rag_service.recent import kept_apart
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
 # Chinese characters, kana, and the scripts of Thai, Lao, Burmese and Khmer
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_UNSPACED_LETTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_UNSPACED = re.compile(f"[{_UNSPACED_LETTERS}]+")
+_COUNTED = re.compile(rf"[{_UNSPACED_LETTERS}]{{1,2}}|(?:(?![{_UNSPACED_LETTERS}])\w)+")
 _MAX_TERM_LENGTH = 64  # longer runs are encodings or garbage; the head is enough to match on
 _DECOMPOSED = 1000  # characters at once: a run of combining marks is sorted in quadratic time
 
@@ -75,6 +77,11 @@ def count_words(text: str) -> int:
     """Return how many words a text has; two letters of a script without spaces between its words count as one."""
     unspaced = "".join(_UNSPACED.findall(text))
     return len(unspaced) // 2 + len(words(_UNSPACED.sub(" ", text) if unspaced else text))
+
+
+def find_words(text: str) -> list[tuple[int, int]]:
+    """Return where the words of a text are, in order; two letters of a script without spaces count as one."""
+    return [match.span() for match in _COUNTED.finditer(text)]
 
 
 def terms(text: str, language: str) -> list[str]:

@@ -29,7 +29,7 @@ Mode = Literal["hybrid", "dense", "lexical"]
 RERANKED = 20  # passages that the postprocessors see
 # Fields of a query that say nothing about its answer; `Retrieval.timings_ms` is left out as well.
 _NOT_ANSWERED = frozenset(
-    {"agent_id", "answer_id", "said", "calls", "emit", "passages", "parts", "recorded", "retrieval"}
+    {"agent_id", "answer_id", "said", "calls", "emit", "evidence", "passages", "parts", "recorded", "retrieval"}
 )
 _EMBEDDED = {"title", "file_name", "source"}  # what embedding models and cross-encoders see of a node's metadata
 
@@ -55,8 +55,6 @@ class FollowUp:
 
     asked: str  # the question itself
     joined: bool  # to the questions that it needs; False: a chat model rewrote it
-    replies: tuple[str, ...] = ()  # to these questions: what they quote does not answer the next one
-    inferred: bool = False  # from what is found, not from its words: it may be a question by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +119,7 @@ class RagQuery(QueryBundle):
     # What the synthesizer tells of the answer.
     calls: list[ModelCall] = field(default_factory=list, repr=False)  # of chat models, so far
     model_error: str | None = None  # code of the error of the model that was to answer
-    half: bool = False  # the answer may be that to one part only
+    evidence: Any = field(default=None, repr=False)  # the `Evidence` that quotes and places are chosen from
     degraded: bool = False  # the answer was made without what failed, and would be better another time
     signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of
 

@@ -145,8 +145,9 @@ def write_prompt(
     warning = f"{about_files} {absent}".strip()
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
-    evidence = _gather_evidence(query, context.hits, refusal)
     introduction = f"{files_searched} {warning}".strip()
+    evidence = _gather_evidence(query, context.hits, refusal, introduction)
+    query.evidence = evidence
     grounded = GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence)
     return Prompted(
         messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), grounded],
@@ -196,13 +197,12 @@ def _fit_passages(
     return fit_prompt(replace(context, hits=tuple(ordered)), render, limit=limit, boundary=boundary)
 
 
-def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str) -> Evidence:
+def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str, preface: str) -> Evidence:
     """What an answer without a chat model is made of."""
     retrieval, follow_up, versions = query.found, query.follow_up, query.versions
-    asked, before = query.question if versions is None else versions.question, ""
-    replies: tuple[str, ...] = ()
+    asked = query.question if versions is None else versions.question
     if follow_up is not None and follow_up.joined:  # the questions before have their answers
-        asked, before, replies = follow_up.asked, asked.removesuffix(follow_up.asked), follow_up.replies
+        asked = follow_up.asked
     files = retrieval.files
     place = None if files is None else files.place
     return Evidence(
@@ -212,9 +212,8 @@ def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str) -> Evi
         weights=retrieval.weights,
         equivalents=_equivalents(retrieval.plan, asked),
         refusal=refusal,
+        preface=preface,
         by_document=query.of_several,
-        before=before,
-        replies=replies,
     )
 
 

@@ -18,8 +18,10 @@ from rag_service.api.http.schemas import (
     FlaggedBody,
     GuardrailCheckBody,
     GuardrailsBody,
+    MarkedBody,
     ModelCallBody,
     PassageBody,
+    PlaceBody,
     ReasonBody,
     RelatedBody,
     SearchBody,
@@ -27,7 +29,7 @@ from rag_service.api.http.schemas import (
     StepBody,
     TimingsBody,
 )
-from rag_service.domain import Answer, Citation, CitedWords, GuardrailCheck, Hit, describe_place
+from rag_service.domain import Answer, Citation, CitedWords, FoundPlace, GuardrailCheck, Hit, describe_place
 from rag_service.word_boxes import with_boxes
 
 if TYPE_CHECKING:
@@ -104,6 +106,23 @@ def present_citation(citation: Citation, hits: Iterable[Hit]) -> CitationBody:
     )
 
 
+def present_place(place: FoundPlace) -> PlaceBody:
+    return present(
+        PlaceBody,
+        place.document,
+        document_id=place.document.id,
+        chunk_id=place.chunk_id,
+        place=describe_place(place.document, place.location),
+        location=place.location,
+        text=place.text,
+        marked=[MarkedBody(start=start, end=end) for start, end in place.marked],
+        start=place.start,
+        end=place.end,
+        formula=place.formula,
+        part=place.part,
+    )
+
+
 def present_answer(answer: Answer) -> AnswerBody:
     return present(
         AnswerBody,
@@ -127,6 +146,7 @@ def present_answer(answer: Answer) -> AnswerBody:
         completion_tokens=answer.tokens.completion,
         related=[present_hit(RelatedBody, hit) for hit in answer.related],
         follow_ups=find_follow_ups(answer),
+        places=list(map(present_place, answer.places)),
     )
 
 

@@ -353,6 +353,40 @@ class ReasonBody(Struct, kw_only=True, frozen=True, rename="camel"):
     text: Annotated[str, Meta(description="A sentence in the language of the answer.")]
 
 
+class MarkedBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A word of the question in the text of a place."""
+
+    start: Annotated[int, Meta(description="First character.")]
+    end: int
+
+
+class PlaceBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A place where the answer may stand. Its words are quoted; that they answer is not claimed."""
+
+    document_id: UUID
+    chunk_id: Annotated[str | None, Meta(description="Of its passage; null if no passage holds these cells.")]
+    content_hash: Annotated[str, Meta(description="SHA-256 of the original file.")]
+    title: str
+    file_name: str | None
+    place: Annotated[str, Meta(description="File and place, for people.")]
+    location: LocationBody | None
+    text: Annotated[
+        str,
+        Meta(
+            description="At most 45 words of whole sentences, a row with the names of its columns, or what was read "
+            "from a table. `…` stands for what is left out."
+        ),
+    ]
+    marked: Annotated[list[MarkedBody], Meta(description="The words of the question in the text.")]
+    start: Annotated[int | None, Meta(description="First character in the document's stored text.")]
+    end: int | None
+    language: Annotated[str | None, Meta(description="Of the document, ISO 639-1; null if it cannot be told.")]
+    formula: Annotated[str | None, Meta(description="How the text was computed from a table; null: it is quoted.")]
+    part: Annotated[
+        str | None, Meta(description="The part of the question that it was found for, if that asks for several things.")
+    ]
+
+
 class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """An answer with its proof."""
 
@@ -419,6 +453,17 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     follow_ups: Annotated[
         list[str],
         Meta(description="At most three questions about sections that were found and are not cited in the answer."),
+    ] = []
+    kind: Annotated[
+        str,
+        Meta(
+            description="`answer`; `places`: without a chat model no answer is certain, and `places` are what comes"
+            " nearest; `nothing`: the documents do not answer it."
+        ),
+    ] = "answer"
+    places: Annotated[
+        list[PlaceBody],
+        Meta(description="At most six, best first; show three. `answer` has these three as text, without citations."),
     ] = []
 
 

@@ -36,6 +36,7 @@ from rag_service.api.http.services import Services
 from rag_service.api.mcp.document_tools import DOCUMENT_TOOLS
 from rag_service.api.mcp.specs import Reply, ToolSpec
 from rag_service.domain import Identity
+from rag_service.models.extractive.places import SHOWN_PLACES
 from rag_service.models.servers.resilience import isolated
 
 if TYPE_CHECKING:  # loads LlamaIndex
@@ -121,7 +122,8 @@ TOOLS: Mapping[str, ToolSpec] = {
             title="Answer from the documents",
             description="Answer a question from the organisation's documents alone. Marks such as [C1] are resolved to "
             "exact quotes with their places and a status: verified (and how), unchecked, contradicted (and why), "
-            "misattributed or not_found. The decision out_of_scope means that the documents do not answer it.",
+            "misattributed or not_found. The decision out_of_scope means that the documents do not answer it. Where "
+            "kind is places, no answer is certain: read the places, which may hold it.",
             arguments=AnswerArguments,
             result=AnswerBody,
             call=answer_question,
@@ -156,6 +158,7 @@ def describe_answer(body: AnswerBody) -> str:
     """An answer with its proof, as a model reads it."""
     told = [f"Decision: {body.decision}. Confidence: {body.confidence:.2f}.", *(one.text for one in body.reasons)]
     lines = [body.answer.strip(), "", " ".join(told)]
+    lines += [f"{number}. {one.place}: {one.text}" for number, one in enumerate(body.places, start=1)][SHOWN_PLACES:]
     for citation in body.citations:
         if citation.quote is None:
             lines.append(f"[C{citation.mark}] {citation.status}: no passage supports this sentence")

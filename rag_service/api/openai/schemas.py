@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from rag_service.api.http.schemas import CitationBody, ReasonBody
+from rag_service.api.http.schemas import CitationBody, PlaceBody, ReasonBody
 
 # -- requests
 
@@ -95,6 +95,8 @@ class RagBody(Struct, kw_only=True, frozen=True, rename="camel"):
         str | None, Meta(description="Error code if the chat model failed and the answer quotes passages instead.")
     ]
     searched_for: Annotated[str | None, Meta(description="A follow-up question as searched for; null: as asked.")]
+    kind: Annotated[str, Meta(description="`answer`, `places` or `nothing`, as in the reply of `query/answer`.")]
+    places: Annotated[list[PlaceBody], Meta(description="Where the answer may stand, best first.")]
 
 
 class Usage(Struct, kw_only=True, frozen=True):

@@ -65,6 +65,8 @@ class CompletionForm:
             ignored=list(self.ignored),
             model_error=answer.model_error,
             searched_for=answer.searched_for or self.asked,
+            kind=answer.kind,
+            places=answer.places,
         )
 
     def sources(self, answer: AnswerBody) -> str:

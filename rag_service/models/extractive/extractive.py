@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import repeat, zip_longest
 from operator import attrgetter, itemgetter
 from typing import Any
 from uuid import UUID
@@ -38,12 +38,13 @@ from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
 from rag_service.language.amendments import changes, names_document
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
-from rag_service.language.words import fold, word_forms
+from rag_service.language.words import word_forms
 from rag_service.models.embedding.local import LocalEmbedding
 from rag_service.models.embedding.relevance import UNSCALED, ModelRelevance
 from rag_service.models.extractive.answer_types import answer_type
 from rag_service.models.extractive.coverage import rate_unmatched, read_asked_words
 from rag_service.models.extractive.late_interaction import Window, cut_windows, rate_tokens, read_window
+from rag_service.models.extractive.places import MAX_PLACES, Excerpt, cut_places
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
@@ -54,16 +55,11 @@ from rag_service.unpicklable import Unpicklable
 log = structlog.get_logger(__name__)
 
 MODEL_NAME = "extractive"
-MAX_QUOTES = 3
 _ONLY_PASSAGES = "The extractive answerer only supports answers from passages; configure a chat model."
 _KEPT_SENTENCES = 2_000  # some 12 kB each
 COMPARED = 12  # sentences compared by vectors: the best by the other features; 8 to 16 choose alike (decision 020)
 _REACH = 5.0  # in log odds: what is farther behind the best is not read by the next model (decision 020)
-# Set on the cooperative sets (decision 020): more than half of the replies are one quote.
-_JOINED = 0.05  # probability of neighbouring sentences that are quoted as one
-_ENOUGH = 0.55  # further quotes are added until the answer is among them with this probability
-_ENOUGH_FOR_ALL = 0.8  # the same for a quote with words of the question that no quote holds yet
-_MARK = re.compile(r"\[c\d+\]")  # in folded text
+_JOINED = 0.05  # probability of neighbouring sentences that are quoted as one; set on the cooperative sets
 _ENDS = re.compile(r"[.!?…]\W*$")  # of a sentence
 _UNSPACED_STOPS = "。！？"
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w]|[.,]\d)")
@@ -81,14 +77,13 @@ class Evidence:
     weights: Mapping[str, float] = field(default_factory=dict)
     equivalents: Mapping[str, int] = field(default_factory=dict)
     refusal: str = ""  # the reply when nothing fits
+    preface: str = ""  # what the service says before an answer
     by_document: bool = False  # whether each document is quoted, as for a comparison of files
-    # Of a follow-up: the questions that it needs, and the replies to them. What these quote is not quoted again.
-    before: str = ""
-    replies: tuple[str, ...] = ()
     # What the choice of the quotes tells of the answer, filled in by the answerer. `lead`: probability that the first
     # one holds the best of all sentences. `unmatched`: what its surroundings leave open of the question, see
     # coverage.py. `degraded`: set if words alone chose, because the embedding model failed.
     signals: dict[str, float] = field(default_factory=dict)
+    places: list[Excerpt] = field(default_factory=list)  # best first, filled in likewise
 
 
 class GroundedMessage(ChatMessage):
@@ -169,6 +164,7 @@ class ExtractiveLLM(Unpicklable, CustomLLM):
         scale = UNSCALED if self._relevance is None else self._relevance.scale(last.evidence.language)
         deadline = None if self._seconds is None else asyncio.get_running_loop().time() + self._seconds
         sentences: list[Sentence] = []
+        lists: list[list[Excerpt]] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
             sentences += await select_sentences(
                 evidence,
@@ -180,6 +176,10 @@ class ExtractiveLLM(Unpicklable, CustomLLM):
             )
             if "degraded" in evidence.signals:
                 last.evidence.signals["degraded"] = 1.0
+            lists.append(evidence.places)
+        if last.evidence.by_document:
+            turns = [place for turn in zip_longest(*lists) for place in turn if place is not None]
+            last.evidence.places.extend(turns[:MAX_PLACES])
         return compose(sentences, last.evidence.refusal)
 
 
@@ -190,7 +190,7 @@ def _split(evidence: Evidence) -> list[Evidence]:
         return tuple(hit if hit.chunk.document.id == document else _blank(hit) for hit in evidence.hits)
 
     documents = dict.fromkeys(hit.chunk.document.id for hit in evidence.hits)
-    return [replace(evidence, hits=only(document), signals={}) for document in documents]
+    return [replace(evidence, hits=only(document), signals={}, places=[]) for document in documents]
 
 
 def _blank(hit: Hit) -> Hit:
@@ -223,9 +223,7 @@ async def select_sentences(
     deadline: float | None = None,
     recent: Recent[list[float]] | None = None,
 ) -> list[Sentence]:
-    """The quotes of the shown passages that answer best, at most `MAX_QUOTES`, best first; empty without any.
-
-    Further ones are added until it is probable enough that the answer is among them.
+    """The quote of the shown passages that answers best, and what amends it; empty without any.
 
     Args:
         embedding: compares sentences with the question; None: by words alone.
@@ -238,6 +236,7 @@ async def select_sentences(
     if not candidates:
         return []
     every, scores = candidates, features @ load_weights(evidence.language).words
+    by_words = [candidates[number] for number in np.argsort(-scores, kind="stable")]
     if embedding is not None:
         try:
             async with asyncio.timeout_at(deadline):
@@ -251,29 +250,11 @@ async def select_sentences(
     first, evidence.signals["lead"] = quotes[0]
     if first.unmatched is not None:
         evidence.signals["unmatched"] = first.unmatched
-    chosen = _choose_quotes(quotes, read_quotes(evidence.replies))
-    return chosen + _find_amending(chosen, every, evidence.hits) if chosen else []
-
-
-def _choose_quotes(quotes: Sequence[tuple[Sentence, float]], quoted: Collection[str]) -> list[Sentence]:
-    """The first ones, until it is probable enough that the answer is among them.
-
-    Args:
-        quotes: each with its probability, best first.
-        quoted: by earlier replies.
-    """
-    chosen: list[Sentence] = []
-    said, covered = "", 0.0
-    answered: frozenset[int | str] = frozenset()  # words of the question that the quotes hold
-    for quote, share in quotes:
-        if len(chosen) == MAX_QUOTES or covered >= (_ENOUGH if quote.holds <= answered else _ENOUGH_FOR_ALL):
-            break
-        covered += share
-        if quote.folded not in said and _on_one_line(quote.folded) not in quoted:
-            chosen.append(quote)
-            said += quote.folded + "\0"
-            answered |= quote.holds
-    return chosen
+    amending = _find_amending(first, every, evidence.hits)
+    best, *others = (candidates[number] for number in np.argsort(-scores, kind="stable"))
+    ranked = [best, *amending, *others, *by_words]
+    evidence.places.extend(cut_places(ranked, every, evidence.hits, evidence.question, evidence.language))
+    return [first, *amending]
 
 
 async def _compare(
@@ -355,22 +336,21 @@ def join_runs(sentences: Sequence[Sentence], shares: Sequence[float]) -> list[tu
                 folded=f"{run.folded}{joint}{sentence.folded}",
                 unmatched=run.unmatched,
                 forms=run.forms | sentence.forms,
-                holds=run.holds | sentence.holds,
             )
             share += before
         quotes.append((sentence, share))
     return quotes
 
 
-def _find_amending(chosen: Sequence[Sentence], every: Sequence[Sentence], hits: Sequence[Hit]) -> list[Sentence]:
-    """Return the first sentence of another document that changes what the first quote says, if it is not chosen."""
-    quote, old = chosen[0], hits[chosen[0].mark - 1].chunk.document
+def _find_amending(quote: Sentence, every: Sequence[Sentence], hits: Sequence[Hit]) -> list[Sentence]:
+    """Return the first sentence of another document that changes what a quote says."""
+    old = hits[quote.mark - 1].chunk.document
     for sentence in every:
         chunk = hits[sentence.mark - 1].chunk
         if chunk.document.id == old.id or not changes(sentence.text, quote.text, title=old.title):
             continue
         if names_document(old.title, opening=chunk.text, own_title=chunk.document.title):
-            return [] if any(sentence.folded in one.folded for one in chosen) else [sentence]
+            return [sentence]
     return []
 
 
@@ -387,8 +367,7 @@ def _merge_copies(quotes: Sequence[tuple[Sentence, float]]) -> list[tuple[Senten
 def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
     """All sentences of the passages, and what words tell of each: one row of `WORD_FEATURES` a sentence.
 
-    A word of the question that no chunk holds in any form cannot tell sentences apart and is left out. So is a sentence
-    that was quoted before; of a longer quote, one stays that holds a word that is asked for now only.
+    A word of the question that no chunk holds in any form cannot tell sentences apart and is left out.
     """
     weights, equivalents = evidence.weights, evidence.equivalents
     asked: dict[int | str, set[str]] = {}  # word of the question → its forms in the corpora
@@ -398,9 +377,6 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
         asked.setdefault(word, set()).add(term)
         weight_of[word] = max(weight_of.get(word, 0.0), weights[term])
     total = sum(weight_of.values()) or 1.0
-    quoted, earlier = read_quotes(evidence.replies), word_forms(evidence.before)
-    said = "\n".join(quoted)
-    new = {word for word, forms in asked.items() if forms.isdisjoint(earlier)}
     wanted, known = answer_type(evidence.question), word_forms(evidence.question)
     figures = list(map(int, _NUMBER.findall(evidence.question)))
     standings = [hit.scores.relevance if hit.scores.fused is None else hit.scores.fused for hit in evidence.hits]
@@ -413,25 +389,14 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
         for sentence in read_sentences(chunk.text, evidence.language, chunk.spans, chunk.document.title, begins=begins):
             if not _ENDS.search(sentence.text) and sentence.forms and sentence.forms <= known:
                 continue  # a piece of a line that tells no more than the question
-            holds = frozenset(word for word, forms in asked.items() if not sentence.forms.isdisjoint(forms))
-            text = _on_one_line(sentence.folded)
-            if said and text in said and (text in quoted or holds.isdisjoint(new)):
-                continue
-            held = sum(map(weight_of.__getitem__, holds))
+            held = sum(weight_of[word] for word, forms in asked.items() if not sentence.forms.isdisjoint(forms))
             fits = wanted is not None and wanted.search(sentence.folded) is not None
             named = _share_of_figures(figures, sentence.folded) if figures else 0.0
             rows.append([held / total, 0.0, 0.0, max(0.0, standing) / best, float(fits), named])
-            sentences.append(replace(sentence, mark=mark, holds=holds))
+            sentences.append(replace(sentence, mark=mark))
     features = np.array(rows).reshape(-1, len(WORD_FEATURES))
     features[:, 1:3] = _rate_spelling(evidence.question, sentences)
     return sentences, features
-
-
-def read_quotes(replies: Sequence[str]) -> frozenset[str]:
-    """What replies quote, folded and each on one line: all that stands before a mark, and every line of it."""
-    pieces = [piece for reply in replies for piece in _MARK.split(fold(reply))]
-    lines = [line for piece in pieces for line in piece.splitlines()]
-    return frozenset(filter(None, map(_on_one_line, pieces + lines)))
 
 
 def _on_one_line(text: str) -> str:

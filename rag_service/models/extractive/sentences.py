@@ -46,7 +46,6 @@ class Sentence:
     continues: bool  # the sentence before it, in the same paragraph
     mark: int = 0  # number of its passage, from 1
     unmatched: float | None = None  # how far the question's words are from its surroundings, see coverage.py
-    holds: frozenset[int | str] = frozenset()  # words of the question; a number stands for a group of synonyms
 
 
 @kept_apart(256)  # popular passages come again

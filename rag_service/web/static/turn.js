@@ -8,6 +8,7 @@ import { Evidence } from "./evidence.js";
 import { FeedbackBar } from "./feedback.js";
 import { language as pageLanguage, t, upright } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
+import { makePlaces } from "./found_places.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { proofOf } from "./proof.js";
 import { makeSearched, makeVerdict, makeWhy } from "./why.js";
@@ -146,6 +147,8 @@ export class Turn {
     this._showSteps(final.steps ?? []);
     this._answer.element.lang = final.language ?? "";
     const kinds = this._paint();
+    const places = final.places ?? []; // answers kept from before have none
+    this._answer.element.hidden = places.length > 0;
     if (final.citations.every((citation) => proofOf(citation) === "quote")) this._answer.fold(partsOf(this.question));
     const feedback = this._readOnly ? null : new FeedbackBar(final.answerId, this.feedback, (given) => {
       this.feedback = given;
@@ -154,6 +157,7 @@ export class Turn {
     const verdict = this._showVerdict(kinds);
     this._below.replaceChildren(
       ...[
+        places.length ? makePlaces(places) : null,
         makeSources(this.evidence),
         makeLegend(kinds, final.citations),
         final.withheldSentences ? notice("warn", el("p", {}, t("withheld", { count: final.withheldSentences }))) : null,

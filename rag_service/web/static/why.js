@@ -95,7 +95,7 @@ export function makeVerdict(final, isProved, changes = {}) {
   const shape = { can_proceed: isProved ? "verified" : "misattributed", uncertain: "misattributed", out_of_scope: "info" };
   const [words, reason] = verdictOf(final);
   const since = ["gone", "changed"].filter((one) => Object.values(changes).includes(one)).map((one) => t(`sources_${one}`));
-  const sign = since.length ? "info" : shape[final.decision];
+  const sign = since.length || final.kind === "places" ? "info" : shape[final.decision];
   return el(
     "p",
     { className: `decision decision-${final.decision}` },
@@ -107,6 +107,7 @@ export function makeVerdict(final, isProved, changes = {}) {
 
 function verdictOf(final) {
   if (final.ragUsed === false) return [t(`rag_${final.contextUse}`), null];
+  if (final.kind === "places") return [t("decision_places"), null];
   if (final.decision === "uncertain") {
     const difference = final.citations.map(differenceOf).find(Boolean);
     return [t("decision_uncertain"), [reasonsOf(final)[0], difference].filter(Boolean).join(" ")];

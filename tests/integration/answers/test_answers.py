@@ -27,6 +27,7 @@ from rag_service.domain import (
     Filters,
     Identity,
     Operator,
+    ReplyKind,
     Role,
     Turn,
 )
@@ -68,17 +69,16 @@ async def texts_of(service: Components, answer: Answer) -> dict[str, str]:
     return texts
 
 
-async def test_every_citation_stands_in_the_stored_text_at_its_offsets(service: Components, ingest: Ingest) -> None:
+async def test_every_place_stands_in_the_stored_text_at_its_offsets(service: Components, ingest: Ingest) -> None:
     for file in sorted(SAMPLES.iterdir())[:6]:
         await ingest(file.read_bytes(), file.name)
     answer = await service.engine.answer(ask("¿Qué documentos se piden para empadronarse?"))
-    assert answer.citations
+    assert (answer.kind, answer.citations) == (ReplyKind.PLACES, ())
     assert answer.language == "es"
     texts = await texts_of(service, answer)
-    for citation in answer.citations:
-        assert citation.status is CitationStatus.VERIFIED
-        assert citation.start is not None
-        assert texts[str(citation.document_id)][citation.start : citation.end] == citation.quote
+    for place in answer.places:
+        stored = " ".join(texts[str(place.document.id)][place.start : place.end].split())
+        assert all(piece in stored for piece in place.text.split("…"))
 
 
 async def test_what_a_document_orders_a_model_to_do_is_not_quoted(service: Components, ingest: Ingest) -> None:
@@ -102,7 +102,7 @@ async def test_what_stands_beside_an_order_answers_no_question_that_only_the_ord
     assert (answer.citations, answer.decision) == ((), Decision.OUT_OF_SCOPE)
     assert "Ackland" not in answer.text
     answer = await service.engine.answer(ask("When does Brightwell deliver cartons?"))
-    assert answer.text.startswith("Brightwell delivers cartons on Tuesdays.")
+    assert answer.places[0].text.startswith("Brightwell delivers cartons on Tuesdays.")
 
 
 async def test_a_code_that_no_document_mentions_is_named_before_the_answer(service: Components, ingest: Ingest) -> None:
@@ -170,7 +170,7 @@ async def test_a_name_that_no_document_mentions_is_named_before_the_answer(servi
     assert answer.text.startswith("The documents do not mention “Norway”.\n\n")
     assert answer.text == "".join(event.text for event in events if isinstance(event, AnswerDelta))
     assert answer.decision is Decision.UNCERTAIN
-    assert [citation.status for citation in answer.citations] == [CitationStatus.VERIFIED] * len(answer.citations) != []
+    assert (answer.kind, answer.citations) == (ReplyKind.PLACES, ())
     assert (answer.unmarked_sentences, answer.flagged) == (0, ())  # the warning is the service's own
     known = await service.engine.answer(ask("How many days of vacation do Employees receive?"))
     assert known.text.startswith("Employees receive")

@@ -52,6 +52,8 @@ def test_plain_answer_has_text_usage_and_citations(shared: Served) -> None:
         "ignored": [],
         "modelError": None,
         "searchedFor": None,
+        "kind": "answer",
+        "places": [],
     }
 
 

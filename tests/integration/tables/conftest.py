@@ -54,4 +54,6 @@ def files_of(set_name: str, *names: str) -> dict[str, bytes]:
 
 
 def is_computed(answer: Answer) -> bool:
-    return any(citation.method is ProofMethod.COMPUTED for citation in answer.citations)
+    """Return whether a value was computed, also one that is not certain and only shown as a place."""
+    cited = any(citation.method is ProofMethod.COMPUTED for citation in answer.citations)
+    return cited or any(place.formula for place in answer.places)

@@ -32,6 +32,6 @@ async def test_no_mixture_of_words_breaks_an_answer(postgres: EmbeddedServer, co
             if chance.random() < 0.5:
                 chance.shuffle(picked)
             answer = await library.ask(" ".join(picked) + "?")
-            computed += any(citation.formula for citation in answer.citations)
+            computed += any(one.formula for one in (*answer.citations, *answer.places))
             assert all(citation.quote for citation in answer.citations if citation.formula)
     assert computed > count / 20  # else the mixtures would show nothing

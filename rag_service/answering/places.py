@@ -1,0 +1,108 @@
+"""What a reply without a chat model shows if no answer is certain: the places where one may stand, best first.
+
+Nothing is claimed of a place but that its words stand there, so it carries no citation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from rag_service.answering.guards.output_guard import OutputGuard, guard_text
+from rag_service.answering.proof.analysis import analyse
+from rag_service.answering.proof.claims import strip_marks
+from rag_service.answering.proof.passage import locate
+from rag_service.domain import Answer, FoundPlace, Hit, describe_place
+from rag_service.language.languages import quote_text
+from rag_service.language.normalise import normalise
+from rag_service.models.extractive.extractive import Evidence
+from rag_service.models.extractive.places import MAX_PLACES, SHOWN_PLACES, Excerpt, asked_forms, find_marked
+
+
+def find_places(computed: Answer | None, evidence: Evidence, *, part: str | None = None) -> Iterator[FoundPlace]:
+    """Yield the places of a question, best first: what was computed for it, then the windows of its passages.
+
+    Args:
+        computed: the answer to the question, if it was computed.
+        evidence: of the question, with its windows.
+        part: the question, if it is a part of another one.
+    """
+    asked = asked_forms(evidence.question, evidence.language)
+    computed_places = () if computed is None else _read_computed(computed)
+    for place in (*computed_places, *(_read_excerpt(one, evidence) for one in evidence.places)):
+        yield replace(place, marked=tuple(find_marked(place.text, asked)), part=part)
+
+
+def take_turns(lists: Iterable[Iterable[FoundPlace]]) -> tuple[FoundPlace, ...]:
+    """Return the best places of several lists by turns, at most `MAX_PLACES`, each text once."""
+    found: dict[str, FoundPlace] = {}
+    for turn in zip_longest(*lists):
+        for place in turn:
+            if place is not None:
+                found.setdefault(place.text, place)
+    return tuple(found.values())[:MAX_PLACES]
+
+
+def write_places(answer: Answer, places: Sequence[FoundPlace], *, introduction: str) -> Answer:
+    """Return an answer that shows places instead; its text has the first ones, for clients that read only that."""
+    lines = [introduction, ""]
+    for number, place in enumerate(places[:SHOWN_PLACES], start=1):
+        part = "" if place.part is None else f" ({quote_text(place.part, answer.language)})"
+        where = describe_place(place.document, place.location)
+        lines.append(f"{number}. {where}{part}: {quote_text(place.text, answer.language)}")
+    return replace(
+        answer,
+        text="\n".join(lines),
+        places=tuple(places),
+        citations=(),
+        flagged=(),
+        unmarked_sentences=0,
+        withheld_sentences=0,
+    )
+
+
+def read_warning(computed: Answer) -> str:
+    """Return what a computed answer says of its reading: the lines that cite nothing."""
+    lines, start = list[str](), 0
+    for line in computed.text.split("\n"):
+        if all(one.sentence_end <= start or one.sentence_start >= start + len(line) for one in computed.citations):
+            lines.append(line)
+        start += len(line) + 1
+    return " ".join(lines)
+
+
+def _read_computed(answer: Answer) -> Iterator[FoundPlace]:
+    """Yield each sentence of an answer that was computed, at the place of the first cells that it is computed from."""
+    documents = {hit.chunk.document.id: hit.chunk.document for hit in answer.shown}
+    told: set[tuple[int, int]] = set()
+    for citation in answer.citations:
+        sentence = citation.sentence_start, citation.sentence_end
+        document = documents.get(citation.document_id) if citation.document_id else None
+        if document is not None and sentence not in told:
+            told.add(sentence)
+            yield FoundPlace(
+                document=document,
+                chunk_id=citation.chunk_id,
+                text=" ".join(strip_marks(answer.text[slice(*sentence)]).split()),
+                marked=(),
+                start=citation.start,
+                end=citation.end,
+                location=citation.location,
+                formula=citation.formula,
+            )
+
+
+def _read_excerpt(excerpt: Excerpt, evidence: Evidence) -> FoundPlace:
+    hit: Hit = evidence.hits[excerpt.mark - 1]
+    start, end = hit.chunk.start + excerpt.start, hit.chunk.start + excerpt.end
+    claim = analyse(normalise(excerpt.text, markup=True).text, evidence.language)
+    return FoundPlace(
+        document=hit.chunk.document,
+        chunk_id=hit.chunk.id,
+        text=guard_text(OutputGuard(evidence.hits, language=evidence.language), excerpt.text),
+        marked=(),
+        start=start,
+        end=end,
+        location=locate(hit.chunk, start, end, claim, is_copy=True),
+    )
