@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rag_service.domain import Scores
 from rag_service.indices import RelevanceFit
-from rag_service.models.embedding.relevance import BY_WORDS, UNSCALED, relevance
+from rag_service.models.embedding.relevance import BY_WORDS, SAYS_NOTHING, UNSCALED, relevance
 from rag_service.store.relevance_fits import CosineScale
 
 # Log odds that the question is answered, beside cosine and coverage, where it names something that no passage holds:
@@ -64,16 +64,19 @@ def fuse(
         alpha = 0.0
     elif best_bm25 <= 0:
         alpha = 1.0
+    similarities = scale.similarity(cosines)
+    silent = blind | (similarities < SAYS_NOTHING)
     largest = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
     lexical = found.bm25 / largest if largest else np.zeros(len(found.ids))
     # Words alone rank a chunk without a vector, as if its similarity were what they say.
-    fused = np.where(blind, lexical, alpha * scale.similarity(cosines) + (1 - alpha) * lexical)
+    both = alpha * np.where(silent, 0.0, similarities) + (1 - alpha) * lexical
+    fused = np.where(blind, lexical, both)
     ranked = np.lexsort((found.ids, -fused))[:limit]
     coverage = found.coverage if ceiling > 0 else np.zeros(len(found.ids))
     log_odds = ABSENT_NAME if absent else 0.0
     relevances = relevance(cosines, coverage, calibration, log_odds=log_odds)
-    if blind.any():
-        relevances = np.where(blind, relevance(cosines, coverage, BY_WORDS, log_odds=log_odds), relevances)
+    if silent.any():
+        relevances = np.where(silent, relevance(cosines, coverage, BY_WORDS, log_odds=log_odds), relevances)
     columns = zip(
         found.ids[ranked].tolist(),
         relevances[ranked].tolist(),

@@ -23,6 +23,9 @@ State = Literal["packaged", "off", "unknown", "scaled", "fitted"]
 _Value = TypeVar("_Value")
 _Floats = npt.NDArray[np.float64]
 
+# A similarity below it says nothing: it is far below that of unrelated texts, so the scale is not yet the model's.
+SAYS_NOTHING = -2.0
+
 UNSCALED = CosineScale()
 DEFAULT_SCALE = CosineScale(offset=0.78, factor=0.2)  # until a model's is known: as if unrelated texts had about 0.1
 
