@@ -98,6 +98,9 @@ UNREMARKABLE = {  # what only other answers have
     "searchedFor": None,
     "related": [],
     "followUps": [],
+    "kind": "answer",
+    "places": [],
+    "recorded": True,
 }
 PARTS = {"verdict": VERDICT, "sources": SOURCES, "citations": CITATIONS, "costs": COSTS, "unremarkable": UNREMARKABLE}
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_service.answering.places import write_places
 from rag_service.api.http.presenters import present_answer, present_hit
 from rag_service.api.http.schemas import AnswerBody, PassageBody
 from rag_service.client import CitedAnswer, IngestedFile, IngestReport, Passages, table
 from rag_service.client.html import highlight
-from rag_service.domain import CitationStatus, ProofMethod
+from rag_service.domain import CitationStatus, Decision, FoundPlace, ProofMethod, ReplyKind
 from rag_service.language.words import terms
 from tests.unit.api.samples import ANSWER, CITATION, HIT, QUESTION, UNSUPPORTED
 
@@ -249,3 +250,25 @@ def test_answer_has_what_programs_need() -> None:
         ANSWER.text, ANSWER.id, "can_proceed", 0.93,
     )  # fmt: skip
     assert (list(shown.citations), list(shown.sources)) == (found.citations, found.sources)
+
+
+@pytest.mark.parametrize("text", ["Hay 4200 unidades en Lyon.", HOSTILE])
+def test_places_take_the_place_of_an_answer_in_html_and_on_a_terminal(text: str) -> None:
+    chunk = HIT.chunk
+    place = FoundPlace(
+        document=chunk.document, chunk_id=chunk.id, text=text, marked=((4, 8),), start=0, end=9, location=chunk.location
+    )
+    places = [replace(place, text=f"{number}: {text}") for number in range(5)]
+    found = write_places(replace(ANSWER, decision=Decision.UNCERTAIN), places, introduction="These come nearest.")
+    assert (found.kind, found.citations) == (ReplyKind.PLACES, ())
+    shown = CitedAnswer(question=QUESTION, body=present_answer(found))
+    reader = check_inert(shown._repr_html_())
+    written = "".join(reader.text)
+    assert all(one.text in written and one.text in repr(shown) for one in places)
+    assert "verified" not in written and "✓" not in written
+    assert [one.text for one in places if one.text in found.text] == [one.text for one in places[:3]]
+
+
+def test_an_answer_and_a_refusal_are_no_places() -> None:
+    assert ANSWER.kind is ReplyKind.ANSWER
+    assert replace(ANSWER, decision=Decision.OUT_OF_SCOPE).kind is ReplyKind.NOTHING
