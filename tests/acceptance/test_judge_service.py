@@ -65,7 +65,7 @@ async def test_the_text_comes_before_the_judge_is_asked(client: httpx.AsyncClien
 @pytest.mark.parametrize(
     "said",
     [
-        verdict(supported=False),
+        verdict(supported=False, quote=""),
         verdict(quote="All staff receive 25 days off"),  # not in the passage
         '{"verdicts": []}',
         "Both look fine to me.",
@@ -84,14 +84,14 @@ async def test_without_a_valid_verdict_the_sentence_stays_unchecked_and_the_answ
     assert steady(plain) == steady(final)
 
 
-async def test_a_wrong_figure_is_not_verified_whatever_the_judge_says(
-    client: httpx.AsyncClient, ollama: OllamaDouble
-) -> None:
-    ollama.verdicts = lambda body: verdict()
-    plain, _ = await ask(client, ollama, WRONG)
+async def test_words_against_a_sentence_contradict_it(client: httpx.AsyncClient, ollama: OllamaDouble) -> None:
+    ollama.verdicts = lambda body: verdict(supported=False)
+    plain, final = await ask(client, ollama, WRONG)
     (citation,) = plain["citations"]
-    assert citation["status"] != "verified"
-    assert plain["decision"] != "can_proceed"
+    assert (citation["status"], citation["method"]) == ("contradicted", None)
+    assert QUOTE in citation["reason"]
+    assert plain["decision"] == "uncertain"
+    assert steady(plain) == steady(final)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ async def test_a_judge_that_says_yes_to_lies_is_not_used_and_everybody_is_told(
     open_service: Any, ollama: OllamaDouble
 ) -> None:
     def yes(body: dict[str, Any]) -> str:
-        words = body["messages"][-1]["content"].split("[P1]\n")[1].splitlines()[0].split()[:3]
-        claims = [{"id": number, "quote": " ".join(words), "supported": True} for number in (1, 2, 3)]
+        _, _, passage = body["messages"][-1]["content"].partition("[C1]\n")[2].partition("\n\n")
+        claims = [{"id": n, "quote": " ".join(passage.split()[:5]), "supported": True} for n in (1, 2, 3, 4)]
         return json.dumps({"verdicts": claims, "answers": "yes"})
 
     ollama.verdicts = yes
@@ -137,7 +137,7 @@ async def test_a_judge_that_says_yes_to_lies_is_not_used_and_everybody_is_told(
                 await asyncio.sleep(0.05)
         told = (await client.get("/health/ready")).json()["judge"]
         assert (told["name"], told["state"]) == ("yes-man", "failed")
-        assert "48 of them rightly (48 are true), a precision of 0.50" in told["detail"]
+        assert "it let 57 of 57 wrong ones through and refused 0 of 61 right ones" in told["detail"]
         examined = len(ollama.judge_requests)
         ollama.verdicts = lambda body: verdict()
         plain, _ = await ask(client, ollama, REWORDED)
@@ -146,7 +146,7 @@ async def test_a_judge_that_says_yes_to_lies_is_not_used_and_everybody_is_told(
         ollama.installed.add("yes-man:latest")
         result = {one.name: one for one in await check_live(components.settings)}["judge"]
         assert not result.ok
-        assert "yes-man. Not used, reworded sentences stay unchecked" in result.detail
+        assert "yes-man. Not used, sentences in the model's own words stay unchecked" in result.detail
 
 
 @pytest.mark.parametrize("reply", [chat(Hang()), failure(500), failure(503)], ids=["hangs", "fails", "is busy"])

@@ -56,7 +56,7 @@ async def test_what_works_is_said_with_its_figures(server: Ollama, database_serv
     assert results["embedding"].detail == "ollama nomic-embed-text, 384 dimensions"
     assert results["chat"].detail == "ollama llama3.2, window 8192 of 131072 tokens"
     assert results["reranker"].detail == "heuristic"
-    assert results["judge"].detail.startswith("llama3.2. In use: it accepted 48 of 96 shipped claims")
+    assert results["judge"].detail.startswith("llama3.2. In use: of 118 sentences it let 0 of 57 wrong ones through")
     assert all(result.line.endswith(" ms") and result.latency_ms > 0 for result in results.values())
 
 
