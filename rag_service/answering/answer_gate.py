@@ -76,7 +76,7 @@ def doubt_answer(
         asked = files.rest  # without the names of files
     quoted = " ".join(citation.quote for citation in citations if citation.quote)
     marks = dict.fromkeys(citation.mark for citation in citations)
-    passages = [shown[mark - 1].chunk for mark in marks if mark <= len(shown)]
+    passages = [shown[mark - 1].chunk for mark in marks if 1 <= mark <= len(shown)]
     is_open = query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted)
     is_quoted = judged is None and not is_computed
     return {

@@ -78,7 +78,7 @@ class _Found:
     """A sentence with what was found for it."""
 
     sentence: SentenceOffsets
-    claims: Sequence[tuple[str, Sequence[Citation]]]  # what it says, with its citations; empty: nothing was found
+    claims: Sequence[tuple[CitedClaim, Sequence[Citation]]]  # each with its citations; empty: nothing was found
 
 
 class TextChecker:
@@ -195,7 +195,8 @@ def _check_sentences(text: str, passages: Sequence[Hit], language: str | None) -
                 best = _find_source(text[begin:end], passages, vocabularies, language)
             cited = []
             if best is not None:
-                cited.append((text[begin:end].strip(), [replace(best, sentence_start=begin, sentence_end=end)]))
+                claim = best[0]._replace(text=text[begin:end].strip())
+                cited.append((claim, [replace(best[1], sentence_start=begin, sentence_end=end)]))
             yield _Found(sentence=(begin, end), claims=cited)
         claims, unmarked = len(known.claims), len(known.unmarked)
 
@@ -205,8 +206,9 @@ def _gather(text: str, found: Sequence[_Found]) -> CheckedAnswer:
     claims: list[CitedClaim] = []
     citations: list[Citation] = []
     for one in sorted(found, key=lambda one: one.sentence):
-        for said, cited in one.claims:
-            claims.append(CitedClaim(one.sentence, said, tuple(range(len(citations), len(citations) + len(cited)))))
+        for claim, cited in one.claims:
+            positions = tuple(range(len(citations), len(citations) + len(cited)))
+            claims.append(claim._replace(sentence=one.sentence, citations=positions))
             citations += cited
     unmarked = tuple(sorted(one.sentence for one in found if not one.claims))
     return CheckedAnswer(
@@ -229,7 +231,7 @@ def _sentences_of(part: CheckedAnswer) -> Iterator[_Found]:
 def _group(claims: Sequence[CitedClaim], citations: Sequence[Citation]) -> Iterator[_Found]:
     """Claims by their sentence."""
     for sentence, said in groupby(claims, key=attrgetter("sentence")):
-        cited = [(claim.text, [citations[number] for number in claim.citations]) for claim in said]
+        cited = [(claim, [citations[number] for number in claim.citations]) for claim in said]
         yield _Found(sentence=sentence, claims=cited)
 
 
@@ -239,7 +241,7 @@ def _verify(text: str, passages: Sequence[Hit], language: str | None) -> Verific
 
 def _find_source(
     sentence: str, passages: Sequence[Hit], vocabularies: Sequence[frozenset[str]], language: str | None
-) -> Citation | None:
+) -> tuple[CitedClaim, Citation] | None:
     """The best that one of the passages gives for a sentence; None: none has anything of it.
 
     A passage that proves it is best, then the one whose words are nearest, whether they agree or differ.
@@ -248,13 +250,16 @@ def _find_source(
     shared = [len(said & vocabulary) for vocabulary in vocabularies]
     nearest = sorted(range(len(passages)), key=lambda number: -shared[number])[:_COMPARED]
     plain = strip_marks(sentence).strip().rstrip(" .")
-    best: Citation | None = None
+    best: tuple[CitedClaim, Citation] | None = None
     for number in nearest:
         if not shared[number]:
             break
-        for citation in _verify(f"{plain} [C1].", [passages[number]], language).citations:
-            if citation.status is not CitationStatus.NOT_FOUND and (best is None or _rank(citation) > _rank(best)):
-                best = replace(citation, mark=number + 1)
+        known = _verify(f"{plain} [C1].", [passages[number]], language)
+        for claim in known.claims:
+            for citation in (known.citations[position] for position in claim.citations):
+                is_found = citation.status is not CitationStatus.NOT_FOUND
+                if is_found and (best is None or _rank(citation) > _rank(best[1])):
+                    best = claim, replace(citation, mark=number + 1)
     return best
 
 

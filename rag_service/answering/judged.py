@@ -8,7 +8,7 @@ Marks that point to nothing stay what they are, whatever the judge says of their
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rag_service.answering.checked_answer import CheckedAnswer
@@ -20,6 +20,7 @@ from rag_service.answering.proof.verify import CitedClaim, place_words
 from rag_service.domain import AnswersQuestion, Citation, CitationStatus, Hit, ProofMethod
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Verdict, WriterPrompt
 from rag_service.models.judge.judges import WatchedJudge
+from rag_service.tables.sentences import CitedCells
 
 NOT_SUPPORTED = "The judge does not find it in the passages."
 _NO_WORDS = "The judge named no words of a passage that show it."
@@ -34,6 +35,7 @@ async def judge_answer(
     *,
     question: str,
     prompt: WriterPrompt | None = None,
+    computed: Mapping[str, CitedCells] | None = None,
     language: str | None,
 ) -> tuple[CheckedAnswer, AnswersQuestion | None]:
     """Return the answer with the verdicts on its sentences, and whether it answers the question.
@@ -42,6 +44,7 @@ async def judge_answer(
         shown: all passages that the writer saw, [C1] first.
         question: standalone; empty: the sentences are judged only.
         prompt: what the writer was sent; None: the text was written elsewhere.
+        computed: as for `CitationStream`.
     """
     claims = _claims_to_judge(checked, sees_all=judge.sees_answers)
     if not judge.tells_answers:
@@ -59,7 +62,7 @@ async def judge_answer(
         )
     )
     verdicts = zip(claims, judgement.verdicts, strict=True)
-    decided = _Decision(checked, shown, passages, judge)
+    decided = _Decision(checked, shown, passages, judge, computed or {})
     for claim, verdict in verdicts:
         if verdict is not None:
             decided.take(claim, verdict)
@@ -119,12 +122,18 @@ class _Decision:
     """What becomes of the citations of an answer as the verdicts come in."""
 
     def __init__(
-        self, checked: CheckedAnswer, shown: Sequence[Hit], passages: Sequence[Passage], judge: WatchedJudge
+        self,
+        checked: CheckedAnswer,
+        shown: Sequence[Hit],
+        passages: Sequence[Passage],
+        judge: WatchedJudge,
+        computed: Mapping[str, CitedCells],
     ) -> None:
         self._checked = checked
         self._shown = shown
         self._passages = passages
         self._judge = judge
+        self._computed = computed
         self._citations = list(checked.citations)
         self._claims = list(checked.claims)
         self._proved: set[tuple[int, int]] = set()  # sentences without a mark of their own
@@ -162,8 +171,10 @@ class _Decision:
         return -1, None
 
     def _accept(self, claim: CitedClaim, holder: int, place: tuple[int, int] | None) -> None:
-        if not claim.citations:
-            self._cite_bare(claim, holder, place)
+        cited = [self._citations[number] for number in claim.citations]
+        stands_elsewhere = place is not None and all(citation.mark != holder + 1 for citation in cited)
+        if not cited or (stands_elsewhere and any(map(_is_open, cited))):
+            self._cite(claim, holder, place)
         for number in claim.citations:
             citation = self._citations[number]
             if citation.status is CitationStatus.NOT_FOUND and citation.reason is None and citation.mark - 1 == holder:
@@ -171,14 +182,14 @@ class _Decision:
             elif citation.status is CitationStatus.NOT_FOUND and citation.reason is None:
                 self._citations[number] = replace(citation, status=CitationStatus.UNCHECKED)
                 continue
-            elif not _is_open(citation):
+            elif stands_elsewhere or not _is_open(citation):
                 continue
             self._citations[number] = replace(
                 citation, status=CitationStatus.VERIFIED, method=ProofMethod.JUDGE, judge=self._judge.name, reason=None
             )
 
-    def _cite_bare(self, claim: CitedClaim, holder: int, place: tuple[int, int] | None) -> None:
-        """Cite the words that the judge found for a sentence that its writer gave no mark."""
+    def _cite(self, claim: CitedClaim, holder: int, place: tuple[int, int] | None) -> None:
+        """Cite the words that the judge found for a sentence whose writer gave it no mark of their passage."""
         self._proved.add(claim.sentence)
         if place is None:
             return
@@ -192,7 +203,11 @@ class _Decision:
             support=0.99,
         )
         self._citations.append(self._place(citation, holder, place, claim))
-        self._claims.append(claim._replace(citations=(len(self._citations) - 1,)))
+        cited = claim._replace(citations=(*claim.citations, len(self._citations) - 1))
+        if claim.citations:
+            self._claims[self._claims.index(claim)] = cited
+        else:
+            self._claims.append(cited)
 
     def _refuse(self, claim: CitedClaim, against: str, holder: int) -> None:
         """The judge does not find the sentence supported; `against`: words of a passage that say otherwise."""
@@ -219,7 +234,9 @@ class _Decision:
     def _place(self, citation: Citation, holder: int, place: tuple[int, int] | None, claim: CitedClaim) -> Citation:
         if place is None:
             return citation
-        return place_words(citation, self._shown[holder].chunk, self._passages[holder], place, claim.text)
+        chunk = self._shown[holder].chunk
+        cells = self._computed.get(chunk.id)
+        return place_words(citation, chunk, self._passages[holder], place, claim.text, cells=cells)
 
 
 def _is_telling(quote: str, sentence: str, passages: Sequence[Passage]) -> bool:

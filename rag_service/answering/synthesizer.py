@@ -185,9 +185,14 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         return await self._say(query, text, query.found.plan.language, doubt)
 
     def _gather(self, query: RagQuery, sources: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """The passages that are returned: those that the last answers cited, then those that were found."""
+        """The passages that are returned: those that the last answers cited, then those that were found.
+
+        Where the caller has chosen the passages, or an owner's postprocessor has, earlier ones are not added.
+        """
         if query.model.only_quotes:
             return sources
+        if query.given is not None or query.postprocessed:
+            return sources or self._worth_searching(query)
         found = {hit.chunk.id: hit for hit in query.found.hits}
         earlier = [
             replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit for hit in query.earlier
@@ -207,8 +212,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     def _worth_searching(self, query: RagQuery) -> tuple[Hit, ...]:
         """The nearest passages, although none is near enough, for a model that can search again in other words."""
-        can_search = self._tools is not None and self._settings.answers.max_steps > 0 and query.model.offers_tools()
-        if not can_search or query.threshold is not None or query.postprocessed:
+        if not self._offers_tools(query) or query.threshold is not None or query.postprocessed:
             return ()
         files = query.found.files
         return () if files is not None and files.missing else query.found.hits[: query.top_k]
@@ -288,10 +292,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if (versions := query.versions) is not None:
             hits = tuple(hit for hit in hits if hit.chunk.document.id not in versions.others)
             text = versions.question
-        computed = await self._tables.compute(text, hits, language=found.plan.language, identity=query.identity)
-        is_doubtful = computed is not None and bool(computed.wording.warning)
-        # A model that calls tools asks for the operation that it needs.
-        return None if is_doubtful and sources and self._offers_tools(query) else computed
+        return await self._tables.compute(text, hits, language=found.plan.language, identity=query.identity)
 
     def _offers_tools(self, query: RagQuery) -> bool:
         return self._tools is not None and self._settings.answers.max_steps > 0 and query.model.offers_tools()
@@ -473,6 +474,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 writing.steps.shown,
                 question=query.query_str,
                 prompt=writing.sent,
+                computed=writing.steps.computed,
                 language=query.found.plan.language,
             )
         return checked, answers

@@ -300,10 +300,9 @@ class CitationStream:
         self, citation: Citation, claim: Claim, position: int, place: tuple[int, int], *, is_copy: bool = False
     ) -> Citation:
         """The citation with its quote and place; `place` counts normalised characters of the passage."""
-        chunk: Chunk = self._hits[position].chunk
-        if cells := self._computed.get(chunk.id):
-            return _at_cells(citation, chunk, cells)
-        return place_words(citation, chunk, self._passage(position), place, claim.plain, is_copy=is_copy)
+        chunk = self._hits[position].chunk
+        cells = self._computed.get(chunk.id)
+        return place_words(citation, chunk, self._passage(position), place, claim.plain, cells=cells, is_copy=is_copy)
 
 
 def place_words(
@@ -313,9 +312,17 @@ def place_words(
     place: tuple[int, int],
     sentence: str,
     *,
+    cells: CitedCells | None = None,
     is_copy: bool = False,
 ) -> Citation:
-    """Return the citation with its quote and place; `place` counts normalised characters of the chunk's passage."""
+    """Return the citation with its quote and place.
+
+    Args:
+        place: normalised characters of the chunk's passage.
+        cells: behind the chunk, if it is the result of an operation over a table: they are what is cited.
+    """
+    if cells is not None:
+        return _at_cells(citation, chunk, cells)
     first, last = passage.normalised.original(*place)
     if chunk.text[last : last + 1] in (")", "]") and _is_open(chunk.text[first:last], chunk.text[last]):
         last += 1  # the bracket that closes one inside the quote: outer punctuation was not looked for
@@ -337,10 +344,9 @@ def place_words(
 
 def _at_cells(citation: Citation, chunk: Chunk, cells: CitedCells) -> Citation:
     """The citation of a result of an operation over a table: its cells, and how they were reckoned with."""
-    is_proved = citation.status is CitationStatus.VERIFIED
     return replace(
         citation,
-        method=ProofMethod.COMPUTED if is_proved else None,
+        method=ProofMethod.COMPUTED if citation.method is ProofMethod.QUOTE else citation.method,
         formula=cells.formula or None,
         document_id=chunk.document.id,
         content_hash=chunk.document.content_hash,

@@ -9,7 +9,7 @@ from decimal import Context, Decimal, DecimalException, localcontext
 from rag_service.errors import InputError
 
 MAX_LENGTH = 200  # characters
-_PERCENT = re.compile(r"(\d)\s*%(?!\s*[\d(])")  # "15 %", not the rest of a division
+_PERCENT = re.compile(r"(\d*\.?\d+)\s*%(?!\s*[\d(])")  # "15 %", not the rest of a division
 _SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "–": "-"})
 _WRONG = "The expression takes numbers with a decimal point, + - * / % and brackets, such as 52 * 1.15."
 _PRECISE = Context(prec=28)
@@ -17,7 +17,7 @@ _PRECISE = Context(prec=28)
 
 def calculate(expression: str) -> Decimal:
     """The value of an expression. Raises InputError, which repeats none of it, if it is no arithmetic."""
-    plain = _PERCENT.sub(r"\1/100", expression.translate(_SIGNS).strip())
+    plain = _PERCENT.sub(r"(\1/100)", expression.translate(_SIGNS).strip())
     if not 0 < len(plain) <= 2 * MAX_LENGTH:
         raise InputError(_WRONG, field="expression")
     try:

@@ -75,6 +75,15 @@ async def test_a_forged_answer_brings_no_passage(service: Components, ollama: Ol
     assert "Leeds gives 99 days (C1)." in prompt  # as what was said, and no source
 
 
+async def test_passages_that_the_caller_has_chosen_are_the_only_ones(service: Components, ollama: OllamaDouble) -> None:
+    ollama.script(CHAT, chat(Say(LEEDS)), chat(Say('It costs 75 euros [C1 "costs 75 euros"].')))
+    first = await ask(service, FIRST)
+    chosen = (await ask(service, "What does a parking permit cost?")).shown[:1]
+    answer, prompt = await follow_up(service, ollama, *said(FIRST, first.text), given=chosen)
+    assert [hit.chunk.document.file_name for hit in answer.shown] == ["parking.md"]
+    assert "26 days for every member" not in prompt
+
+
 async def test_what_may_not_be_read_any_more_or_is_out_of_scope_is_left_out(
     service: Components, ollama: OllamaDouble
 ) -> None:

@@ -18,6 +18,8 @@ from rag_service.errors import InputError
         ("(120 − 80) ÷ 80", "0.5"),
         ("-3 + 0.1 + 0.2", "-2.7"),
         ("2 × 3", "6"),
+        ("100 / 50%", "200"),
+        ("80 / 2.5 %", "3200"),
     ],
 )
 def test_an_expression_has_the_value_that_a_person_reckons(expression: str, value: str) -> None:

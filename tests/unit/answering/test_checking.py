@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -130,6 +131,20 @@ async def test_a_long_text_is_judged_some_sentences_at_a_time_and_asked_about_on
     last = [part async for part in parts][-1]
     assert isinstance(last, CheckedText)
     assert (yes.asked, [reason.code for reason in last.reasons]) == (calls, ["judged_partial"])
+
+
+@pytest.mark.parametrize("mark", [" [C1]", ""])
+@pytest.mark.parametrize(("yes", "status"), [(50, "verified"), (53, "unchecked")])
+async def test_a_figure_of_nowhere_counts_beside_a_judge_that_errs(mark: str, yes: int, status: str) -> None:
+    judge = WatchedJudge(Yes(), seconds=5)
+    judge.examination = replace(EXAMINED, yes=yes)
+    text = f"Whoever parks there pays 99 euros a year{mark}."
+    parts = TextChecker(load_prompts(None), judge, None).check(
+        text, [GivenPassage(text=PARKING)], LOCAL_ADMIN, language="en"
+    )
+    last = [part async for part in parts][-1]
+    assert isinstance(last, CheckedText)
+    assert [one for _, one, _ in verdicts(last)] == [status]
 
 
 async def test_a_check_by_the_chat_model_takes_one_of_the_places_that_a_user_may_have() -> None:

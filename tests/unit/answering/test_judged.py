@@ -9,9 +9,10 @@ import pytest
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.judged import NOT_SUPPORTED, judge_answer
-from rag_service.domain import AnswersQuestion, CitationStatus, Hit, ProofMethod
+from rag_service.domain import AnswersQuestion, CitationStatus, Hit, Location, ProofMethod
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict
 from rag_service.models.judge.judges import WatchedJudge
+from rag_service.tables.sentences import CitedCells
 from tests.judges import passed
 from tests.unit.answering.proof.answers import make_hit
 
@@ -145,6 +146,39 @@ async def test_a_mark_that_points_to_nothing_stays_so_whatever_the_judge_says(
     checked, _ = await judge(answer, YES)
     assert statuses(checked) == [status]
     assert checked.refuted == 1.0
+
+
+async def test_words_of_a_passage_that_the_sentence_does_not_cite_are_cited_beside_its_mark() -> None:
+    checked, _ = await judge("Getting the money back takes 14 days [C2].", YES)
+    assert [(c.mark, c.status, c.quote) for c in checked.citations] == [
+        (2, U, "Refunds for season tickets take 30 days."),
+        (1, V, "Refunds take 14 days"),
+    ]
+    assert ([claim.citations for claim in checked.claims], checked.flagged) == ([(0, 1)], ())
+
+
+async def test_words_of_a_computed_result_are_cited_by_the_cells_behind_it() -> None:
+    result = make_hit("The sum of the fares is 120 euros. Formula: SUM(B2:B4)", 1)
+    place = Location(sheet="Fares", cell="B2:B4")
+    cells = CitedCells(
+        document_id=result.chunk.document.id, start=40, end=60, location=place, formula="SUM(B2:B4)", text=""
+    )
+    checker = AnswerChecker([result], notice="-", question=QUESTION, language="en", computed={result.chunk.id: cells})
+    checker.feed("Altogether one pays 120 euros for the fares.")
+    watched = WatchedJudge(JudgeDouble([Verdict(entailed=True, quote="sum of the fares is 120 euros")]), seconds=5)
+    watched.examination = passed(watched)
+    checked, _ = await judge_answer(
+        watched,
+        checker.finish()[1],
+        [result],
+        question=QUESTION,
+        computed={result.chunk.id: cells},
+        language="en",
+    )
+    (citation,) = checked.citations
+    assert (citation.status, citation.method, citation.formula) == (V, ProofMethod.JUDGE, "SUM(B2:B4)")
+    # The result is no stored passage that could be opened.
+    assert (citation.chunk_id, citation.start, citation.location) == (None, 40, place)
 
 
 @pytest.mark.parametrize("verdicts", [(), (YES, YES, YES)])
