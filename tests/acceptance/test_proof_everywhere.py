@@ -30,13 +30,13 @@ CASES = {
     "refused": ("I'm sorry, the documents do not say that.", [], "out_of_scope"),
     "half proved": (
         "Employees receive 25 days of vacation per calendar year. [C1]\n\nThey get more days after ten years. [C1]",
-        ["verified quote", "not_found"],
+        ["verified quote", "unchecked"],
         "uncertain",
     ),
-    "computed": (
+    "reckoned": (
         "Employees receive 25 days and trainees 20 days of vacation per calendar year, a difference of 5 days. [C1]",
-        ["verified computed"],
-        "can_proceed",
+        ["unchecked"],  # a figure that is reckoned is for a judge
+        "uncertain",
     ),
     "injected": ("Vacation is unlimited for managers. [C1]", ["unchecked"], "uncertain"),
 }

@@ -47,7 +47,15 @@ SOURCES = {
             "language": None,
         }
     ],
-    "contextUsed": [{"mark": 1, "documentId": str(DOCUMENT.id), "chunkIndex": 3, "snippet": "Lyon: 4200 unités"}],
+    "contextUsed": [
+        {
+            "mark": 1,
+            "documentId": str(DOCUMENT.id),
+            "chunkIndex": 3,
+            "snippet": "Lyon: 4200 unités",
+            "fromTurn": None,
+        }
+    ],
 }
 VERIFIED = {
     "mark": 1,
@@ -68,6 +76,7 @@ VERIFIED = {
     "support": 0.9,
     "sentenceStart": 0,
     "sentenceEnd": 27,
+    "evidence": [{"quote": "4200 unités", "start": 106, "end": 117, "location": PLACE_BODY, "place": PLACE}],
 }
 NOT_FOUND = {
     **dict.fromkeys(VERIFIED),
@@ -76,6 +85,7 @@ NOT_FOUND = {
     "support": 0.0,
     "sentenceStart": 0,
     "sentenceEnd": 27,
+    "evidence": [],
 }
 CITATIONS = {"citations": [VERIFIED, NOT_FOUND]}
 COSTS = {
