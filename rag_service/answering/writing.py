@@ -22,7 +22,7 @@ from llama_index.core.tools import BaseTool
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.events import AnswerDelta, CitationChecked, StepTaken
 from rag_service.answering.prompt.packing import Prompted
-from rag_service.answering.tools.steps import OFFERED, Steps
+from rag_service.answering.tools.steps import OFFERED, Steps, offer_tokens
 from rag_service.errors import ContextOverflowError, ModelError, ModelOutputError, PromptTooLongError
 from rag_service.models.judge.judge import WriterPrompt
 from rag_service.models.llm.call import ToolCall
@@ -78,11 +78,13 @@ class Writing:
     @property
     def sent(self) -> WriterPrompt:
         """What the model was sent, as a judge's prompt repeats it."""
+        offers = self.steps.toolbox is not None
         return WriterPrompt(
             messages=self._prompted.messages,
             found=self.steps.results,
             boundary=self._prompted.boundary,
-            tools=OFFERED if self.steps.toolbox is not None else (),
+            tools=OFFERED if offers else (),
+            tools_tokens=offer_tokens() if offers else 0,
         )
 
     async def quote_instead(self) -> ChatDelta:

@@ -48,7 +48,7 @@ def write_judge_prompt(
     text = "\n\n".join(filter(None, (user.content, prompt.found, task)))
     messages = [*before, ChatMessage(role=MessageRole.USER, content=text)]
     tokens = count_prompt([message.content or "" for message in messages], boundary=prompt.boundary)
-    return JudgePrompt(messages=messages, tokens=tokens)
+    return JudgePrompt(messages=messages, tokens=tokens + prompt.tools_tokens)
 
 
 def judge_prompt_revision(prompts: Prompts) -> str:
@@ -85,11 +85,11 @@ def _cited(answer: JudgedAnswer, first: int, last: int) -> list[Hit | None]:
 
 
 def _lines(claim: JudgedClaim, number: str) -> list[str]:
-    """A claim as it was written, after what stands before it and states nothing."""
+    """A claim as it was written, after what stands before it and states nothing: that begins like no numbered claim."""
     marks = [" ".join([f"[C{mark}", *(f'"{_in_one_line(words)}"' for words in copied)]) for mark, copied in claim.marks]
     said = " ".join([number, _in_one_line(claim.sentence), *(f"{mark}]" for mark in marks)])
     before = _in_one_line(claim.before)
-    return [before, said] if before else [said]
+    return [f"- {before}", said] if before else [said]
 
 
 def _in_one_line(text: str) -> str:

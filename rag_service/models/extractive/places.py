@@ -104,7 +104,8 @@ def cut_around(text: str, most: int, asked: Collection[str]) -> str:
         return text
     held = [not word_forms(text[start:end]).isdisjoint(asked) for start, end in places]
     counts = [sum(held[first : first + most]) for first in range(len(places) - most + 1)]
-    best = [first for first, count in enumerate(counts) if count == max(counts)]
+    highest = max(counts)
+    best = [first for first, count in enumerate(counts) if count == highest]
     first = 0 if best[0] == 0 else best[len(best) // 2]  # in the middle of those that hold as many
     start, end = places[first][0], places[first + most - 1][1]
     start, end = (0 if first == 0 else start), (len(text) if first + most == len(places) else end)

@@ -48,6 +48,7 @@ class WriterPrompt:
     found: str = ""  # results of the tools that were called, as the writer read them
     boundary: str  # around untrusted text
     tools: Sequence[BaseTool] = ()  # that were offered: templates put them at the beginning
+    tools_tokens: int = 0  # that they take there
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,10 +113,19 @@ def test_the_prompt_begins_as_the_writer_s_and_names_its_tools() -> None:
     assert fake.tools == [tool]
 
 
+def test_tools_that_leave_no_room_are_left_out_with_the_writer_s_prompt() -> None:
+    system, user = ChatMessage(role="system", content="Rules of the writer."), ChatMessage(role="user", content="…")
+    tool: Any = object()
+    prompt = WriterPrompt(messages=[system, user], boundary="~x~", tools=[tool], tools_tokens=1_000_000)
+    found, _, fake = ask(verdicts((1, True, "a")), [claim()], prompt=prompt)
+    assert found == [Verdict(entailed=True, quote="a")]
+    assert (fake.sent[0][0] == system, list(fake.tools)) == (False, [])
+
+
 def test_marks_copied_words_and_headings_are_shown_with_their_sentence() -> None:
     marked = replace(claim(), marks=[(1, ("at most 12", "months")), (2, ())], before="## Term")
     _, sent, _ = ask(verdicts(), [marked])
-    assert '## Term\n1. The term is a year. [C1 "at most 12" "months"] [C2]\n' in sent
+    assert '- ## Term\n1. The term is a year. [C1 "at most 12" "months"] [C2]\n' in sent
 
 
 @pytest.mark.parametrize(
@@ -165,8 +174,14 @@ def test_passages_and_sentences_are_fenced_and_forged_marks_are_none() -> None:
     assert "[C7]" not in sent
 
 
+def test_what_stands_before_a_sentence_takes_no_number() -> None:
+    _, sent, _ = ask(verdicts(), [replace(claim(), before="2. The term is two years."), claim("It may end sooner.")])
+    assert "- 2. The term is two years.\n1. The term is a year." in sent
+    assert "\n2. It may end sooner.\n" in sent
+
+
 def test_the_prompt_is_in_the_language_of_the_answer() -> None:
-    assert "No responda usted a la pregunta." in ask(verdicts(), [claim()], language="es")[1]
+    assert "No respondas tú a la pregunta." in ask(verdicts(), [claim()], language="es")[1]
 
 
 def test_a_long_answer_is_judged_in_parts_each_after_the_sentences_before_it() -> None:
