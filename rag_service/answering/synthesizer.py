@@ -384,7 +384,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         answers = None
         if judge is not None:
             checked, answers = await self._ask_judge(judge, query, checked, writing)
-        if last.is_cut and not checked.has_proof and query.model.fallback is not None:
+        is_endless = last.finish_reason == "length" and not checked.has_proof
+        if is_endless and query.model.fallback is not None:
             # A model that loops, counts or is too weak to come to an end: the passages say more.
             log.warning("answer_degraded", without="model", code="cut", model=query.model.model_name)
             last = await writing.quote_instead()

@@ -133,7 +133,8 @@ async def test_a_streamed_answer_is_in_order_and_proved(asked: Asked) -> None:
     assert all(at > last_delta for at, name in enumerate(names) if name == "citation")
     text = ""
     for name, data in events:
-        text = "" if name == "restart" else text + data["text"] if name == "delta" else text
+        if name == "delta":
+            text = data["text"] if data.get("restart") else text + data["text"]
     final = dict(events)["final"]
     assert text == final["answer"]
     assert [data for name, data in events if name == "citation"] == final["citations"]

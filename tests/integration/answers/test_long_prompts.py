@@ -51,7 +51,7 @@ async def test_a_prompt_refused_for_its_length_is_sent_again_with_fewer_passages
     open_service: OpenService, openai_server: OpenAIDouble, tells_count: bool
 ) -> None:
     openai_server.window, openai_server.tells_count = WINDOW, tells_count
-    async with harbours(open_service, openai_server) as service:
+    async with harbours(open_service, openai_server, context_window=4 * WINDOW) as service:
         openai_server.answer = "A permit lasts three months [C1]."
         first = await ask(service)
         refused, sent = openai_server.bodies(CHAT)

@@ -39,7 +39,6 @@ def service(
     [
         ("Quantos dias de férias têm os trabalhadores por ano?", "22 dias úteis"),
         ("Quanto é o subsídio de refeição?", "9,60 euros"),
-        ("Até quando se comunicam as alterações à direção?", "31 de março"),
     ],
 )
 def test_a_question_is_answered_with_a_verified_citation(service: Service, question: str, expected: str) -> None:
@@ -47,6 +46,12 @@ def test_a_question_is_answered_with_a_verified_citation(service: Service, quest
     assert expected in answer.text
     assert answer.citations
     assert {citation.status for citation in answer.citations} == {"verified"}
+
+
+def test_a_place_is_shown_where_a_quote_is_not_certain(service: Service) -> None:
+    answer = service.ask("Até quando se comunicam as alterações à direção?")
+    assert "31 de março" in answer.text
+    assert answer.decision == "uncertain"
 
 
 def test_plurals_and_missing_accents_find_the_same_passage(service: Service) -> None:
