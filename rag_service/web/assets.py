@@ -19,13 +19,13 @@ _MEDIA_TYPES = {
 _ENTRY = "main.js"
 _IMPORT = re.compile(r'^(?:import|\} from|export)\b[^"\n]*"\./([\w.]+)";', re.MULTILINE)  # static ones: import() waits
 
-# An eighth of what would be sent; line breaks stay, so that numbers hold. At the end of a line, what no quotation mark
-# follows is in no string.
-_COMMENTS = {
+# Comments and indentation, an eighth of what would be sent; line breaks stay, so that numbers hold. At the end of a
+# line, what no quotation mark follows is in no string; no string of ours goes on in a second line.
+_UNSENT = {
     ".js": re.compile(
-        rb"^[ \t]*(?://|/\*\*|\*(?=[ /]|$)).*$|(?<=[;,{(\[}]) // [^\"'`\n]*$", re.MULTILINE
+        rb"^[ \t]*(?://|/\*\*|\*(?=[ /]|$)).*$|(?<=[;,{(\[}]) // [^\"'`\n]*$|^[ \t]+", re.MULTILINE
     ),
-    ".css": re.compile(rb"/\*[^*\n]*\*/"),
+    ".css": re.compile(rb"/\*[^*\n]*\*/|^[ \t]+", re.MULTILINE),
 }  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def load_assets() -> Assets:
 
 def _read(path: Path) -> bytes:
     body = path.read_bytes()
-    return _COMMENTS[path.suffix].sub(b"", body) if path.suffix in _COMMENTS else body
+    return _UNSENT[path.suffix].sub(b"", body) if path.suffix in _UNSENT else body
 
 
 def make_asset(body: bytes, media_type: str) -> Asset:

@@ -32,7 +32,9 @@ def base_name(name: str) -> str:
 
 def labels() -> dict[str, set[str]]:
     """Label names by figure."""
-    figures = [value for value in vars(Metrics()).values() if isinstance(value, Counter | Gauge | Histogram)]
+    held = vars(Metrics()).values()
+    together = [figure for value in held if isinstance(value, dict) for figure in value.values()]
+    figures = [value for value in (*held, *together) if isinstance(value, Counter | Gauge | Histogram)]
     return {
         figure._name + ("_total" if isinstance(figure, Counter) else ""): {*figure._labelnames, "le"}
         for figure in figures

@@ -55,7 +55,7 @@ def embedding_options(settings: Settings) -> dict[str, Any]:
             response.stream = _BoundedStream(response.stream, limit)
 
     options = client_options(settings, read_timeout=settings.servers.answer_timeout)
-    return options | {"event_hooks": {"response": [bound]}}
+    return options | {"event_hooks": {**options["event_hooks"], "response": [bound]}}
 
 
 def is_private_host(host: str) -> bool:

@@ -72,5 +72,5 @@ def test_the_english_prompt_asks_for_a_reply_in_the_language_of_the_question() -
 def test_a_language_with_texts_has_all_of_them(language: str) -> None:
     prompts = load_prompts()
     assert [key for key, by_language in prompts.messages.items() if language not in by_language] == []
-    names = {"grounded", "classic", "chat", "chat_plain", "rewrite"}
+    names = {"grounded", "classic", "chat_plain", "rewrite"}
     assert names <= {name for name, code in prompts.templates if code == language}

@@ -54,7 +54,7 @@ def test_a_filter_of_the_model_server_is_the_reason_of_the_end(start: Start, ope
     client = start(chat_provider="openai_like", openai_url=openai_server.url)
     add_document(client)
     filtered = Reply(deltas=("The limit for travel is 300 euros a day [C1]. ",), finish_reason="content_filter")
-    openai_server.script(OPENAI_CHAT, filtered, filtered, filtered)
+    openai_server.script(OPENAI_CHAT, *[filtered] * 9)  # the judge's calls take some
     reply = complete(client, "rag-service", QUESTION).json()
     assert (reply["choices"][0]["finish_reason"], reply["rag"]["decision"]) == ("content_filter", "uncertain")
     answer = client.post("/api/v1/query/answer", json={"query": QUESTION}).json()

@@ -40,7 +40,7 @@ async def listed(client: httpx.AsyncClient, **query: Any) -> list[str]:
 async def test_an_answer_is_kept_where_that_is_wanted_and_goes_on_from_its_history(street: Street) -> None:
     world = await make_world(street.house)
     async with client_of(street.application) as client:
-        client.headers.update(world.credentials["reader"])
+        client.headers.update(world.credentials["owner"])
         before = await listed(client)
         assert "conversationId" not in await ask(client, QUESTION)
         assert await listed(client) == before, "nothing is kept unasked"

@@ -9,14 +9,14 @@ import pytest
 from evals.sets.measure import Figures, Reply, count, says
 from evals.sets.questions import Question, read_set, set_names
 from evals.sets.thresholds import missed, read_thresholds
-from rag_service.language.languages import language_codes
+from rag_service.language.languages import language_names
 
 
 @pytest.mark.parametrize("name", set_names())
 def test_a_set_is_whole(name: str) -> None:
     questions = read_set(name).questions
     assert [text for text, number in Counter(one.text for one in questions).items() if number > 1] == []
-    assert {one.language for one in questions} <= set(language_codes())
+    assert {one.language for one in questions} <= language_names().keys()
     assert read_thresholds()[name].keys() == {one.half for one in questions}
     assert not [one.text for one in questions if one.certain is not None and not one.answers]
 
@@ -38,26 +38,31 @@ def test_a_value_is_said_as_whole_words_or_a_whole_number(text: str, part: str, 
 
 
 def reply(
-    *, answers: tuple[tuple[str, ...], ...] = (("7",),), certain: bool | None = None, right: bool, green: bool
+    *,
+    answers: tuple[tuple[str, ...], ...] = (("7",),),
+    certain: bool | None = None,
+    right: bool,
+    green: bool,
+    in_six: bool = False,
 ) -> Reply:
     question = Question(
         text="How many?", language="en", documents=(), answers=answers, half="developed", certain=certain
     )
-    return Reply(question=question, text="", is_right=right, is_computed=False, is_green=green)
+    return Reply(question=question, text="", is_right=right, is_computed=False, is_green=green, in_six=in_six)
 
 
 def test_replies_are_counted() -> None:
     replies = [
         reply(right=True, green=True),
         reply(right=True, green=False),
-        reply(right=False, green=True),
+        reply(right=False, green=True, in_six=True),
         reply(right=True, green=True, certain=False),
         reply(answers=(), right=False, green=True),
         reply(answers=(), right=False, green=False),
     ]
     assert count(replies) == Figures(
         questions=6, right=3, quoted=3, green=4, green_right=2, green_wrong=1, green_doubtful=1, unanswerable=2,
-        unanswerable_green=1,
+        unanswerable_green=1, in_six=4,
     )  # fmt: skip
     assert [one.is_false for one in replies] == [False, False, True, True, True, False]
 
