@@ -52,8 +52,8 @@ def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealServi
     }
     for question, (words, place) in questions.items():
         assert words in ask(one, question)
-        badges = one.page.locator(".turn").last.locator(".badge")
-        assert place in (badges.first.text_content() or "")
+        badges = one.page.locator(".turn").last.locator(".badge, .found-place").filter(visible=True)
+        assert place in (badges.first.text_content() or "").replace("page ", "p. ")
         for number in range(badges.count()):
             badges.nth(number).click()
             one.page.wait_for_selector(MARKED)
@@ -66,7 +66,7 @@ def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealServi
             one.page.keyboard.press("Escape")
             one.page.wait_for_selector("#panel", state="hidden")
 
-    one.page.locator(".turn").nth(0).locator(".badge").first.click()
+    one.page.locator(".turn").nth(0).locator(".badge, .found-place").first.click()
     one.page.wait_for_selector(MARKED)
     one.page.click("button[title='Next page']")
     one.page.wait_for_selector(".pdf-where:has-text('Page 3 of 3')")
@@ -227,7 +227,7 @@ def test_hostile_document_stays_text(enter: SignIn, real_service: RealService) -
     add(one, upload_of(name, HOSTILE))
     assert one.page.locator("#documents-list .row-title").inner_text().startswith("<img")
     assert "640" in ask(one, "How many barrels of oil does the warehouse in Metz hold?")
-    one.page.locator(".badge").first.click()
+    one.page.locator(".badge, .found-place").first.click()
     one.page.wait_for_selector(MARKED)
     expect(one.page.locator("#panel")).to_contain_text("640", use_inner_text=True)
     inert = ":is(.turns, #panel, #documents-list) :is(a[href^=http], a[href^=javascript], img, script, iframe)"

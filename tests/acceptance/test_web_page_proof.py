@@ -70,7 +70,7 @@ def test_proof_and_its_lack_are_told_apart_by_colour_shape_and_words(visit: Open
         assert line in legend
     assert "Exact quote" not in legend, "what proves needs no legend"
     (verdict,) = one.page.locator(".decision").all_inner_texts()
-    assert verdict.startswith("Uncertain.") and "Answer: 600 units · source: 500 units" in verdict
+    assert verdict.startswith("Uncertain.") and "The source says: “500 units”" in verdict
     question, answer = (one.page.locator(name).first.bounding_box() for name in (".asked", ".answer-text"))
     place = one.page.locator(".decision").bounding_box()
     assert question and answer and place and question["y"] < place["y"] < answer["y"]
@@ -82,7 +82,7 @@ def test_proof_and_its_lack_are_told_apart_by_colour_shape_and_words(visit: Open
         (1, ("Checked by llama3.2: the passage says this in other words.", "97,4 %")),
         (2, ("Computed: the figure follows", "4200 + 2950 = 7150")),
         (3, ("Reworded: compare with the source.", "signature of both plant managers")),
-        (4, ("Contradicted: the source says something else.", "Answer: 600 units · source: 500 units")),
+        (4, ("Contradicted: the source says something else.", "The source says: “500 units”")),
     ],
 )
 def test_source_beside_the_answer_says_how_it_was_proved_or_what_differs(

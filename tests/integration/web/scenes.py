@@ -200,7 +200,7 @@ def events_of_all_kinds() -> list[AnswerEvent]:
         {"status": verified, "method": ProofMethod.JUDGE, "judge": "llama3.2"},
         {"status": verified, "method": ProofMethod.COMPUTED, "formula": "4200 + 2950 = 7150"},
         {"status": unchecked},
-        {"status": CitationStatus.CONTRADICTED, "reason": "number: 600 units / 500 units"},
+        {"status": CitationStatus.CONTRADICTED, "reason": "Guide says: “500 units”"},
         {"status": CitationStatus.MISATTRIBUTED},
         {"status": CitationStatus.NOT_FOUND},
     ]
