@@ -23,7 +23,7 @@ from tests.integration.answers.conftest import SAMPLES
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.web import client_of, new_key, real_application
 
-# Question → (document, what the first quote must hold); None: the documents do not answer it.
+# Question → (document, what the first quote or place must hold); None: the documents do not answer it.
 GOLD: dict[str, tuple[str, str] | None] = {
     "What is the maximum amount of a plan loan?": (
         "retirement-plan-loans.en.md", "The lesser of $50,000 or 50% of the vested balance"),
@@ -87,8 +87,11 @@ async def test_every_example_is_answered_rightly(database_server: EmbeddedServer
         wrong = {}
         for question, gold in GOLD.items():
             answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
-            quote = answer.citations[0].quote if answer.citations else None
-            file_name = answer.sources[0].chunk.document.file_name if answer.sources else None
+            quote = answer.citations[0].quote if answer.citations else answer.places[0].text if answer.places else None
+            shown = answer.places[0].document if answer.places else None
+            file_name = (
+                shown.file_name if shown else answer.sources[0].chunk.document.file_name if answer.sources else None
+            )
             right = not answer.sources if gold is None else file_name == gold[0] and gold[1] in (quote or "")
             if not right:
                 wrong[question] = (file_name, quote)

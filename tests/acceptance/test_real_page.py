@@ -54,7 +54,8 @@ def test_sign_in_that_ends_midway_loses_nothing_and_shows_nothing_to_the_next_us
     # The list asks once more after the upload; were it refused first, the dialog would catch the question's Enter.
     one.page.wait_for_selector("#documents-list .row:has-text('leave.md'):has-text('1 passage')")
     assert "25 days" in ask(one, "How many days of vacation do employees receive?")
-    another = one.client.post("/api/v1/keys", json={"name": "another"}).json()["key"]
+    with real_service.client(real_service.admin) as admin:  # a key that a key makes ends with it
+        another = admin.post("/api/v1/keys", json={"name": "another", "userId": bea.id}).json()["key"]
     keys = one.client.get("/api/v1/keys").json()["items"]
     for key in keys:
         if key["name"] == "test":
