@@ -20,6 +20,15 @@ def seconds_of(work: Callable[[], object]) -> float:
         gc.enable()
 
 
+def takes_linear_time(whole: Callable[[], object], half: Callable[[], object], *, bound: float) -> bool:
+    """Whether `whole` takes less than `bound` seconds, or less than three times as long as half of its input.
+
+    What is linear takes twice as long, what is quadratic four times. Two measurements on a busy machine can lie apart
+    by half, so each has three tries.
+    """
+    return any((spent := seconds_of(whole)) < bound or spent < 3 * seconds_of(half) for _ in range(3))
+
+
 @asynccontextmanager
 async def watched_turns() -> AsyncIterator[list[float]]:
     """Meanwhile, seconds of processor time that the loop's thread spends between one turn of this watch and the next.

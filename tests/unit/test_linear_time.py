@@ -27,7 +27,7 @@ from rag_service.language.normalise import normalise
 from rag_service.language.sentences import SentenceStream, split_sentences
 from rag_service.language.words import terms
 from rag_service.models.extractive.extractive import Evidence, select_sentences
-from tests.timing import seconds_of
+from tests.timing import takes_linear_time
 from tests.unit.answering.proof.answers import make_hit
 
 LENGTH = 50_000  # characters
@@ -122,7 +122,5 @@ def name(case: object) -> str:
 
 @pytest.mark.parametrize(("function", "text"), list(cases()), ids=name)
 def test_no_text_takes_long(function: Callable[[str], object], text: str) -> None:
-    spent = seconds_of(lambda: function(text))
-    # A machine that is busy with other work takes three times as long. What is linear then takes twice as long as for
-    # half of the text, what is quadratic four times.
-    assert spent < BOUND or spent < 3 * seconds_of(lambda: function(text[: len(text) // 2]))
+    half = text[: len(text) // 2]
+    assert takes_linear_time(lambda: function(text), lambda: function(half), bound=BOUND)

@@ -8,7 +8,7 @@ import pytest
 
 from rag_service.readers.common.builder import HIDDEN
 from rag_service.readers.parse import parse
-from tests.timing import seconds_of
+from tests.timing import seconds_of, takes_linear_time
 from tests.unit.readers import samples
 
 
@@ -48,8 +48,8 @@ def test_time_grows_with_the_number_of_texts_however_they_lie() -> None:
 
     assert len(read(places)) > 14_000
     for texts in (places, backwards):
-        whole, half = (seconds_of(partial(read, part)) for part in (texts, texts[: len(texts) // 2]))
-        assert whole < 1 or whole < 3 * half, "twice as long when linear, four times when quadratic"
+        half = texts[: len(texts) // 2]
+        assert takes_linear_time(partial(read, texts), partial(read, half), bound=1)
 
 
 def test_frames_of_many_corners_take_no_more_time_for_many_texts() -> None:
