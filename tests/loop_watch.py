@@ -76,8 +76,9 @@ def install() -> None:
         finally:
             seconds = time.thread_time() - began - _local.apart
             if seconds > LIMIT:
+                whose = getattr(self._callback, "__self__", self)  # type: ignore[attr-defined]  # a task, for its steps
                 for watch in _watches:
-                    watch.slow.append((round(seconds, 3), repr(self)[:500]))
+                    watch.slow.append((round(seconds, 3), repr(whose)[:500]))
 
     bootstrap._find_and_load = load_apart
     asyncio.Handle._run = run_measured  # type: ignore[attr-defined,method-assign]
