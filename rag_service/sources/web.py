@@ -172,6 +172,13 @@ class _Crawl:
             self._waiting.append((url, depth))
         self._seen.update(urls)
 
+    def _queue_links(self, links: Sequence[str], depth: int) -> None:
+        followed = [link for link in links if host_of(link) == self._host]
+        room = max(0, _ADDRESSES - len(self._seen))
+        self._queue(followed[:room], depth)
+        if len(followed) > room:
+            self._skip(followed[room], f"there are more than {_ADDRESSES:,} links", unseen=True)
+
     async def _visit(self, url: str, depth: int) -> None:
         known = self.known.get(url)
         # A page whose links are to be followed is always read: they are not written down.
@@ -228,7 +235,7 @@ class _Crawl:
                 self._kept_bytes += len(body)
                 self._add(name, version, _file_name(url, page.media_type), file)
         if depth > 0:
-            self._queue([link for link in links.followed if host_of(link) == self._host], depth - 1)
+            await asyncio.to_thread(self._queue_links, links.followed, depth - 1)
 
     def _is_known(self, name: str, version: Version, body: bytes) -> bool:
         known = self.known.get(name)
