@@ -20,7 +20,7 @@ from typing import Any
 LIMIT = 0.1  # seconds of processor time
 
 
-@dataclass
+@dataclass(eq=False)
 class LoopWatch:
     """The callbacks that took longer than `LIMIT`, with their seconds."""
 
