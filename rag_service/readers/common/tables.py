@@ -241,9 +241,10 @@ def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
         if len(row.values) < 2 or (below and len(row.cells) <= median(below) / 2):
             continue
         block = _block(rows, position)
-        if below and len(row.cells) < median(below) and any(map(_starts_table, block[1:], block[2:])):
-            continue  # a remark above the table
         is_continued = len(block) > 2 and _continues_header(row, block[1], block[2])
+        is_narrow = bool(below) and len(row.cells) < median(below) and not is_continued
+        if is_narrow and any(map(_starts_table, block[1:], block[2:])):
+            continue  # a remark above the table
         reading = read_first_row([row, *block[2:]] if is_continued else block)
         if reading is Reading.LABELS:
             pairs.update(other.number for other in (block[1:] if are_names(row) else block))
@@ -297,8 +298,15 @@ def _names_series(row: Row, below: Sequence[Row]) -> bool:
 
 
 def _starts_table(row: Row, following: Row | None) -> bool:
-    """Whether a row of words with figures right below is a header; stricter than at the top of a table."""
-    if following is None or following.number != row.number + 1 or not row.values or not _all_texts(row):
+    """Whether a row of words with figures right below is a header; stricter than at the top of a table.
+
+    So are years over several columns each, with words right below: "2024" above "Stock" and "Orders".
+    """
+    if following is None or following.number != row.number + 1 or not row.values:
+        return False
+    if any(cell.is_spanned for cell in row.cells) and all(_DATE.fullmatch(cell.text) for cell in row.values):
+        return _all_texts(following)
+    if not _all_texts(row):
         return False
     has_empty_corner = row.cells[0].column > following.cells[0].column and following.cells[0].is_text
     return (
@@ -327,7 +335,9 @@ def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
         return False  # the title of a section ("Revenue:")
     if any(map(_AMOUNT.match, below)) and not (beside and goes_on):
         return False
-    return not _all_texts(following) or (goes_on and len(set(below)) == len(below) > 1)
+    upper = {cell.column: cell.text for cell in header.cells}
+    names = [(upper.get(cell.column), cell.text) for cell in row.cells if cell.column in wide]
+    return not _all_texts(following) or (goes_on and len(set(names)) == len(names) > 1)
 
 
 def _spread_names(rows: Sequence[Row]) -> list[Row]:
