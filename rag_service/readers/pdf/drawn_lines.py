@@ -29,6 +29,8 @@ _DIGITS, _LONGEST_BAR = 3, 30.0  # of the numbers of a fraction; points
 _BESIDE = 4  # words before or behind, in PDFium's order: where the other number of a fraction is
 _MAX_PAIRS = 200_000  # of numbers and bars
 _SLASHED, _FIGURE = re.compile(r"\u2044\d{1,3}"), re.compile(r"\.?\d")
+_RAISED_OVER = re.compile(rf"(\d*)([{RAISED_DIGITS}]{{1,3}})\u2044(\d{{1,3}})")
+_TO_DIGITS = str.maketrans(RAISED_DIGITS, "0123456789")
 _TOUCHING = 0.1  # of the height, by which words may overlap
 _NEAR = 1.0  # of the height of a number, from its middle to the bar
 # Of the height of a number: the length of a minus drawn before it, its distance, and where above its line it is. Marks
@@ -96,7 +98,10 @@ def join_slashed(words: list[Word]) -> list[Word]:
     joined: list[Word] = []
     for word in words:
         over = joined[-1] if joined else None
-        if (
+        if found := _RAISED_OVER.fullmatch(word.text) if "\u2044" in word.text else None:
+            whole = f"{found[1]} " if found[1] else ""
+            joined.append(word._replace(text=f"{whole}{found[2].translate(_TO_DIGITS)}/{found[3]}"))
+        elif (
             over is not None
             and _SLASHED.fullmatch(word.text)
             and over.text.isdecimal()
