@@ -1,4 +1,4 @@
-"""`python -m evals.turns`: conversations of several turns without a chat model, each turn asked after what was said.
+"""`python -m evals.quoted_conversations`: conversations without a chat model, each turn asked after what was said.
 
 A turn is right if the answer, or one of the three places, shows the right words.
 """
@@ -21,7 +21,7 @@ from rag_service.client.service import Service
 from rag_service.domain import Decision
 from rag_service.models.extractive.places import SHOWN_PLACES
 
-FILE = Path(__file__).with_name("turns.json")
+FILE = Path(__file__).with_name("quoted_conversations.json")
 EXTRACTIVE = {"database_url": None, "chat_provider": "extractive", "embedding_provider": "local"}
 
 
@@ -39,7 +39,8 @@ def play(service: Service) -> Iterator[Turn]:
     """Ask the turns of all conversations, each after those before it and the replies to them."""
     conversations = json.loads(FILE.read_text(encoding="utf-8"))["conversations"]
     corpora = {
-        name: ingest_set(service, read_set(name), corpus=name) for name in sorted({one["set"] for one in conversations})
+        name: ingest_set(service, read_set(name), corpus=f"conversations about {name}")
+        for name in sorted({one["set"] for one in conversations})
     }
     for one in conversations:
         said: list[dict[str, str]] = []
