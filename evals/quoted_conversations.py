@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from rag_service.domain import Decision
 from rag_service.models.extractive.places import SHOWN_PLACES
 
 FILE = Path(__file__).with_name("quoted_conversations.json")
-EXTRACTIVE = {"database_url": None, "chat_provider": "extractive", "embedding_provider": "local"}
+EXTRACTIVE: Mapping[str, Any] = {"database_url": None, "chat_provider": "extractive", "embedding_provider": "local"}
 
 
 @dataclass(frozen=True, kw_only=True)

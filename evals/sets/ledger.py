@@ -35,15 +35,12 @@ from rag_service.settings.models import PACKAGED_MODEL
 
 FILE = Path(__file__).with_name("ledger.json")
 FEATURES = (*WORD_FEATURES, *TOKEN_FEATURES, SIMILARITY)
+RULES = (*answer_gate.QUOTE_RULES, *FEATURES)
+ALL = "all"  # sets together
 # Prose of the developed halves, and of blind ones, whose replies nobody reads: they are only counted.
 SETS = (
-    "hospitals_and_ports",
-    "observatory_and_stage",
-    "office_files_one",
-    "team_files_one",
-    "versions_one",
-    "who_and_when",
-)
+    "letters_and_numbers", "office_files_one", "paragraph_and_table", "team_files_one", "versions_one", "who_and_when",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +80,7 @@ class _Tally:
     worse: Counter[str] = field(default_factory=Counter)
 
     def entries(self, name: str) -> Iterator[Entry]:
-        for rule in (*answer_gate.QUOTE_RULES, *FEATURES):
+        for rule in RULES:
             better, worse = self.better[rule], self.worse[rule]
             yield Entry(
                 rule=rule,
@@ -96,35 +93,51 @@ class _Tally:
             )
 
 
+def read_ledger(file: Path = FILE) -> list[Entry]:
+    """Return the entries of a ledger, those over all sets first; none without the file."""
+    return [Entry(**one) for one in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
+
+
+def _add_up(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield what each rule is worth over all sets."""
+    tally = _Tally()
+    for entry in entries:
+        tally.replies[entry.rule] += entry.replies
+        tally.better[entry.rule] += entry.better
+        tally.worse[entry.rule] += entry.worse
+    return tally.entries(ALL)
+
+
 @click.command()
 @click.argument("names", nargs=-1, metavar="[SET]...", type=click.Choice(set_names()))
 @click.option("--output", "-o", default=FILE, show_default=True, type=click.Path(path_type=Path, dir_okay=False))
 def main(names: tuple[str, ...], output: Path) -> None:
-    """Ask the questions of these sets, or of those with prose, and write what each rule is worth."""
+    """Ask the questions of these sets, or of those with prose, and write what each rule is worth.
+
+    What the file has of other sets stays.
+    """
     chosen: Mapping[str, Any] = {"database_url": None, "chat_provider": "extractive", "embedding_provider": "local"}
-    entries: list[Entry] = []
-    every = _Tally()
+    names = names or SETS
+    entries = [entry for entry in read_ledger(output) if entry.set not in (ALL, *names) and entry.rule in RULES]
     with tempfile.TemporaryDirectory() as folder, open_service(data_dir=Path(folder), **chosen) as service:
-        for name in names or SETS:
+        for name in names:
             asked, tally = read_set(name), _Tally()
             corpus_id = ingest_set(service, asked, corpus=name)
             for question in asked.questions:
                 seen = _Seen()
                 with _watched(seen):
                     reply = judge_reply(question, service.ask(question.text, corpus_ids=[corpus_id]))
-                for one in (tally, every):
-                    _count_rules(one, reply, seen.broken)
-                    if seen.ranked is not None and question.answers:
-                        _count_features(one, question, seen.ranked)
+                _count_rules(tally, reply, seen.broken)
+                if seen.ranked is not None and question.answers:
+                    _count_features(tally, question, seen.ranked)
             entries += tally.entries(name)
             click.echo(name, err=True)
-    entries = [*every.entries("all"), *entries]
+    entries = [*_add_up(entries), *sorted(entries, key=lambda entry: entry.set)]
     output.write_text(json.dumps([asdict(entry) for entry in entries], indent=1) + "\n", encoding="utf-8")
     for entry in entries:
-        if entry.set == "all":
-            click.echo(
-                f"{entry.rule}: better {entry.better}, worse {entry.worse}, {entry.difference:+d} ± {entry.error}"
-            )
+        if entry.set == ALL:
+            counts = f"better {entry.better}, worse {entry.worse}"
+            click.echo(f"{entry.rule}: {counts}, {entry.difference:+d} ± {entry.error}")
 
 
 @contextmanager

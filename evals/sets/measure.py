@@ -74,7 +74,8 @@ def ingest_set(service: Service, asked: QuestionSet, *, corpus: str) -> UUID:
         report = service.sync(folder, corpus=corpus)
     if report.left:
         raise ValueError(f"{corpus}: {report}")
-    return service.corpora()[corpus].info.id
+    corpus_id: UUID = service.corpora()[corpus].info.id
+    return corpus_id
 
 
 def ask_set(service: Service, asked: QuestionSet, *, second: bool = False, corpus: str | None = None) -> list[Reply]:
