@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Literal
 from uuid import UUID
 
@@ -43,6 +44,7 @@ class CorpusKind(StrEnum):
     PERSONAL = "personal"  # readable by its owner only
 
 
+@lru_cache(maxsize=1_000)
 def column_letters(number: int) -> str:
     """Spreadsheet name of a 1-based column: 1 is A, 27 is AA."""
     letters = ""
@@ -66,7 +68,7 @@ Box = tuple[int, int, int, int]  # left, top, right, bottom in thousandths of th
 MAIL_HEADER = "header"  # the part of a mail that says who wrote to whom, when and about what
 
 
-class Location(msgspec.Struct, frozen=True, kw_only=True):
+class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # no cycles: a long table has 300,000
     """A place in the original document that a person can open. Numbers are 1-based.
 
     Fields that do not apply to the format are None or empty: a PDF has pages, a workbook
@@ -87,7 +89,7 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     boxes: tuple[Box, ...] = ()  # around the words of a quote, on the page as it is shown
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class Span(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """Characters [start, end) of a text and where they stand in the original.
 
     A structure of msgspec, as `Location`: each search reads hundreds from JSON.

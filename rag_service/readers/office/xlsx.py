@@ -5,16 +5,20 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import count, groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lxml import etree
 from openpyxl import load_workbook
 from openpyxl.cell.read_only import ReadOnlyCell
 from openpyxl.utils import get_column_letter
-from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
+from openpyxl.worksheet._reader import COL_TAG, FORMULA_TAG, HEADER_TAG, MERGE_TAG, ROW_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
+from openpyxl.worksheet.header_footer import HeaderFooter
+from openpyxl.worksheet.merge import MergeCells
 from openpyxl.xml.constants import SHEET_MAIN_NS
 
 from rag_service.domain import EncodedTable, Location, ParsedDocument
@@ -48,6 +52,9 @@ from rag_service.readers.office.drawings import CHART, embedded, paragraphs
 from rag_service.readers.office.package import read_properties, without_decoration
 from rag_service.readers.office.pictures import Pictures
 
+if TYPE_CHECKING:
+    from rag_service.tables.reading.lines import Line, PlainRows
+
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 Sheet = Any  # openpyxl's ReadOnlyWorksheet, whose private attributes are needed
 _RUN, _LOOK, _TEXT = (f"{{{SHEET_MAIN_NS}}}{tag}" for tag in ("r", "rPr", "t"))
@@ -72,11 +79,38 @@ class _SheetParser(WorkSheetParser):
     """Reads values, or formulas without a stored value; texts in a cell without what is struck out."""
 
     has_struck = False
+    HeaderFooter: Any = None
 
     def __init__(self, *args: Any, **options: Any):
         super().__init__(*args, **options)
         self.hidden_rows: set[int] = set()
         self.hidden_columns: list[tuple[int, int]] = []  # first and last
+
+    def parse(self) -> Generator[Any, None, None]:
+        """Read with lxml what is needed of a sheet; openpyxl reads all of it with a parser written in Python.
+
+        `check_members` has refused documents that declare types or entities.
+        """
+        found = etree.iterparse(
+            self.source,
+            tag=(COL_TAG, ROW_TAG, MERGE_TAG, HEADER_TAG),
+            resolve_entities=False,
+            no_network=True,
+            remove_comments=True,
+            remove_pis=True,
+        )
+        for _, element in found:
+            if element.tag == ROW_TAG:
+                yield self.parse_row(element)
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+            elif element.tag == COL_TAG:
+                self.parse_column_dimensions(element)
+            elif element.tag == MERGE_TAG:
+                self.merged_cells = MergeCells.from_tree(element)
+            else:
+                self.HeaderFooter = HeaderFooter.from_tree(element)
+            element.clear(keep_tail=False)
 
     def parse_row(self, row: Any) -> Any:
         found = super().parse_row(row)
@@ -287,12 +321,26 @@ def _build_long(
     return replace(document, long_tables=tuple(tables))
 
 
-def _further(sheet: _Sheet) -> Iterator[tuple[int, dict[int, str], bool]]:
-    for row in sheet.rows[sheet.max_rows :]:
-        values = row.values
-        if values:
-            is_alone = len(values) == 1 and is_heading(values[0], sheet.names)
-            yield row.number, {cell.column: cell.text for cell in values}, is_alone
+def _further(sheet: _Sheet) -> Iterator[Line | PlainRows]:
+    """The rows that are not in the text; those that follow each other together."""
+    from rag_service.tables.reading.lines import Line, PlainRows
+
+    places = count()
+
+    def kind_of(row: Row) -> tuple[bool, int]:
+        """Whether it is a sub-heading, and a number that is the same for rows without a gap."""
+        return len(row.values) == 1 and is_heading(row.values[0], sheet.names), row.number - next(places)
+
+    for (is_alone, _), group in groupby((row for row in sheet.rows[sheet.max_rows :] if row.values), key=kind_of):
+        rows = list(group)
+        texts: list[dict[int, str]] = [{cell.column: cell.text for cell in row.values} for row in rows]
+        if is_alone:
+            for row in rows:
+                (cell,) = row.values
+                yield Line(sheet=sheet.title, number=row.number, values={cell.column: (cell.text, None)})
+        else:
+            columns = sorted(set().union(*texts))
+            yield PlainRows(rows[0].number, {column: [row.get(column, "") for row in texts] for column in columns})
 
 
 def _member_of(sheet: Sheet) -> str:
@@ -405,7 +453,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Tol
         hidden_rows=len(parser.hidden_rows & grid.keys()),
         hidden_columns=sum(any(first <= one <= last for first, last in parser.hidden_columns) for one in used),
         formulas=formulas,
-        edges=list(dict.fromkeys(_page_edges(getattr(parser, "HeaderFooter", None)))),
+        edges=list(dict.fromkeys(_page_edges(parser.HeaderFooter))),
     )
 
 
