@@ -93,9 +93,10 @@ class CheckedAnswer:
 
     @property
     def proved(self) -> float:
-        """Share of the sentences that state something which is verified, 0..1."""
+        """Share of the sentences that state something which is verified, 0..1; those that are withheld count, too."""
         stated = {claim.sentence for claim in self.claims}.union(self.unmarked, self.foreign, self.changed)
-        return 1 - len(stated.intersection(self.flagged)) / max(1, len(stated)) if stated else 0.0
+        proved = len(stated.difference(self.flagged))
+        return proved / max(1, len(stated) + self.withheld)
 
     @property
     def refuted(self) -> float:
@@ -172,6 +173,7 @@ class AnswerChecker:
         verification = self._citations.finish()
         for citation in verification.citations[self._emitted :]:
             events.append(CitationChecked(citation=citation))
+        self._emitted = len(verification.citations)
         foreign, changed = self._find_unprovable(whole, verification, self._guard.changes)
         checked = CheckedAnswer(
             text=whole,

@@ -179,8 +179,10 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         # A doubtful reading of a table does not stand in a model's way, which can ask for the operation that it means.
         if computed is not None and (query.model.only_quotes or not computed.wording.warning):
             return await self._answer_computed(query, sources, computed)
-        if sources := self._gather(query, sources):
-            return await self._answer_written(query, sources)
+        if gathered := self._gather(query, sources):
+            return await self._answer_written(query, gathered)
+        if computed is not None:
+            return await self._answer_computed(query, sources, computed)
         text, doubt = explain_refusal(query.found, self._prompts)
         return await self._say(query, text, query.found.plan.language, doubt)
 
@@ -193,10 +195,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             return sources
         if query.given is not None or query.postprocessed:
             return sources or self._worth_searching(query)
-        found = {hit.chunk.id: hit for hit in query.found.hits}
-        earlier = [
-            replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit for hit in query.earlier
-        ]
+        earlier = tuple(_recalled(query))
         return _unique(*earlier, *(sources or (() if earlier else self._worth_searching(query))))
 
     def _next(self, query: RagQuery) -> Iterator[Hit]:
@@ -581,6 +580,20 @@ def _unique(*hits: Hit) -> tuple[Hit, ...]:
     for hit in hits:
         unique.setdefault(hit.chunk.id, hit)
     return tuple(unique.values())
+
+
+def _recalled(query: RagQuery) -> Iterator[Hit]:
+    """The passages of earlier answers that the request leaves: its threshold, its versions and the files it names."""
+    found = {hit.chunk.id: hit for hit in query.found.hits}
+    others = frozenset() if query.versions is None else query.versions.others
+    files = query.found.files
+    named = () if files is None else files.document_ids
+    for hit in query.earlier:
+        hit = replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit
+        document = hit.chunk.document.id
+        is_relevant = query.threshold is None or hit.scores.relevance >= query.threshold
+        if is_relevant and document not in others and (not named or document in named):
+            yield hit
 
 
 def _count_tokens(last: ChatDelta, prompt_estimate: int, text: str) -> TokenCount:

@@ -22,7 +22,7 @@ from uuid import UUID
 import psycopg
 import structlog
 
-from rag_service.answering.proof.passage import passage_of
+from rag_service.answering.proof.passage import find_telling, passage_of
 from rag_service.domain import LOCAL_ADMIN, AnswersQuestion, Chunk, DocumentRef, Hit, Location, Scores, Span
 from rag_service.errors import ConfigurationError, ModelError, StoreError
 from rag_service.indices import shipped_folder
@@ -130,14 +130,14 @@ def revision_of(judge: WatchedJudge) -> str:
 def mark(
     asked: Iterable[tuple[ShippedAnswer, Judgement]], *, judge: str, revision: str, weights: str = ""
 ) -> Examination:
-    """The outcome. A yes counts as it does in an answer: with words that stand in the passage, or without any."""
+    """The outcome. A yes counts as it does in an answer: with telling words that stand in a passage, or without any."""
     claims = true = yes = right = answers = answering = kept = beside = 0
     for shipped, judgement in asked:
         for claim, supported, verdict in zip(shipped.answer.claims, shipped.supported, judgement.verdicts, strict=True):
             accepted = verdict is not None and verdict.entailed
             if accepted and verdict is not None and verdict.quote is not None:
                 passages = [passage_of(hit.chunk, claim.language) for hit in shipped.answer.passages]
-                accepted = any(passage.find_named(verdict.quote) is not None for passage in passages)
+                accepted = any(find_telling(verdict.quote, passage) is not None for passage in passages)
             claims, true = claims + 1, true + supported
             yes, right = yes + accepted, right + (accepted and supported)
         if judgement.answers is not None:

@@ -27,6 +27,7 @@ from rag_service.language.sentences import read_sentences
 from rag_service.recent import kept_apart
 from rag_service.word_boxes import with_boxes
 
+_MARKUP = re.compile(r"[*_#>|\s]+")
 _CELLS = re.compile(r"\$?([A-Z]{1,3})\$?(\d+)(?::\$?([A-Z]{1,3})\$?(\d+))?")
 _NAME_AND_VALUE = 2  # cells of a line such as "Product: Hex bolt M8 | Stock: 120"
 _REMEMBERED = 128  # prepared texts
@@ -252,6 +253,13 @@ def prepare(text: str, language: str | None, cut: bool) -> Passage:
 def passage_of(chunk: Chunk, language: str | None) -> Passage:
     """The passage of a chunk."""
     return prepare(chunk.text, language, chunk.start > 0)
+
+
+def find_telling(quote: str, passage: Passage) -> tuple[int, int] | None:
+    """Return the place of words that decide about a sentence; None: they do not stand there, or say nothing ("the")."""
+    content = analyse(_MARKUP.sub(" ", quote)).content
+    says = any(token.kind is None for token in content) or len({token.stem for token in content}) > 1
+    return passage.find_named(quote) if says else None
 
 
 def stands_whole(text: str, start: int, end: int) -> bool:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -33,6 +34,7 @@ from rag_service.store.judge_examinations import Examination
 
 log = structlog.get_logger(__name__)
 
+MAX_CALLS = 5  # for one answer; further sentences are not judged
 _OPTIONS = "RAG_JUDGE_OPTIONS"
 
 
@@ -106,38 +108,47 @@ class WatchedJudge:
         return list((await self.judge_answer(JudgedAnswer(question="", claims=claims))).verdicts)
 
     async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
-        """One verdict for each claim, in the same order, and a word on the answer, in one call.
+        """One verdict for each claim, in the same order, and a word on the answer.
 
-        None where the judge gave none in time. It is not asked without claims.
+        None where the judge gave none in time. It is asked once, unless the answer is too long for that, and not
+        without claims.
         """
         claims = answer.claims
-        judgement = Judgement(verdicts=[None] * len(claims))
         if not claims:
-            return judgement
+            return Judgement(verdicts=[])
         began = time.perf_counter()
+        said: list[Judgement] = []  # of each part; what comes too late or fails loses no earlier ones
         try:
             with span("judge", judge=self.name, claims=len(claims)):
-                judgement = await self.ask(answer)
+                async with asyncio.timeout(self._seconds):
+                    for part in _split(answer, getattr(self._judge, "claims_at_once", None) or len(claims)):
+                        said.append(await self._ask(part))  # noqa: PERF401 - what was said must not be lost
         except TimeoutError:
             log.warning("judge_timed_out", judge=self.name, claims=len(claims), seconds=self._seconds)
         except Exception as error:  # whatever a plug-in raises must not cost the answer
             log.warning("judge_failed", judge=self.name, claims=len(claims), exc_info=error)
+        verdicts = [verdict for judgement in said for verdict in judgement.verdicts]
         if self._count is not None:
-            given = [verdict.entailed for verdict in judgement.verdicts if verdict is not None]
+            given = [verdict.entailed for verdict in verdicts if verdict is not None]
             self._count(
                 supported=sum(given),
                 unsupported=len(given) - sum(given),
                 unjudged=len(claims) - len(given),
                 seconds=time.perf_counter() - began,
             )
-        return judgement
+        is_whole = len(verdicts) == len(claims)
+        verdicts += [None] * (len(claims) - len(verdicts))
+        return Judgement(verdicts=verdicts, answers=said[-1].answers if is_whole else None)
 
     async def ask(self, answer: JudgedAnswer) -> Judgement:
-        """The same, uncounted. Raises TimeoutError, and whatever the judge raises."""
+        """The same in one call, uncounted. Raises TimeoutError, and whatever the judge raises."""
         async with asyncio.timeout(self._seconds):
-            if isinstance(self._judge, AnswerJudge):
-                return _check(await self._judge.judge_answer(answer), len(answer.claims))
-            return _check(Judgement(verdicts=await self._judge.judge(answer.claims)), len(answer.claims))
+            return await self._ask(answer)
+
+    async def _ask(self, answer: JudgedAnswer) -> Judgement:
+        if isinstance(self._judge, AnswerJudge):
+            return _check(await self._judge.judge_answer(answer), len(answer.claims))
+        return _check(Judgement(verdicts=await self._judge.judge(answer.claims)), len(answer.claims))
 
     def describe(self) -> str:
         """Its name, and from which probability on it says yes, where it has thresholds."""
@@ -156,6 +167,17 @@ class WatchedJudge:
         """Release what the judge holds."""
         if close := getattr(self._judge, "aclose", None):
             await close()
+
+
+def _split(answer: JudgedAnswer, at_once: int) -> Iterator[JudgedAnswer]:
+    """An answer in parts, each after the sentences before it; the last is asked whether all of it answers."""
+    claims, before = answer.claims, ""
+    for first in range(0, len(claims), at_once)[:MAX_CALLS]:
+        part = [replace(claims[first], before=f"{before} {claims[first].before}".strip())]
+        part += claims[first + 1 : first + at_once]
+        is_last = first + at_once >= len(claims)
+        yield replace(answer, claims=part, question=answer.question if is_last else "")
+        before = " ".join([part[0].before, part[0].sentence, *(f"{one.before} {one.sentence}" for one in part[1:])])
 
 
 def _check(judgement: Judgement, count: int) -> Judgement:
