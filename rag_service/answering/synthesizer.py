@@ -12,7 +12,7 @@ LlamaIndex's own synthesizers call the model several times when the context over
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -195,7 +195,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             return sources
         if query.given is not None or query.postprocessed:
             return sources or self._worth_searching(query)
-        earlier = tuple(_recalled(query))
+        earlier = tuple(_recalled(query, {hit.chunk.id for hit in sources}))
         return _unique(*earlier, *(sources or (() if earlier else self._worth_searching(query))))
 
     def _next(self, query: RagQuery) -> Iterator[Hit]:
@@ -503,7 +503,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if not GUARDRAIL_TYPES.isdisjoint(index.ingest.chunk_types.values()):
             guardrails = await self._check_guardrails(query, shown, text)
         is_proved = checked.has_proof and not checked.flagged and not checked.refuted
-        # Relevance and names are signs that an answer may be about something else: a judge has looked.
+        # Relevance, names and a model's choice of an operation are signs that an answer may be about something else: a
+        # judge has looked, and has read what was computed, with its formula and the rows that were left out.
         of_search = {} if is_proved and answers is AnswersQuestion.YES else prompted.doubts
         doubts = find_doubts(
             {
@@ -582,18 +583,17 @@ def _unique(*hits: Hit) -> tuple[Hit, ...]:
     return tuple(unique.values())
 
 
-def _recalled(query: RagQuery) -> Iterator[Hit]:
+def _recalled(query: RagQuery, found_now: Set[str]) -> Iterator[Hit]:
     """The passages of earlier answers that the request leaves: its threshold, its versions and the files it names."""
     found = {hit.chunk.id: hit for hit in query.found.hits}
     others = frozenset() if query.versions is None else query.versions.others
-    files = query.found.files
-    named = () if files is None else files.document_ids
+    named = () if query.found.files is None else query.found.files.document_ids
     for hit in query.earlier:
-        hit = replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit
-        document = hit.chunk.document.id
-        is_relevant = query.threshold is None or hit.scores.relevance >= query.threshold
-        if is_relevant and document not in others and (not named or document in named):
-            yield hit
+        chunk = hit.chunk
+        scores = found[chunk.id].scores if chunk.id in found else hit.scores
+        is_relevant = query.threshold is None or scores.relevance >= query.threshold
+        if is_relevant and chunk.document.id not in others and (not named or chunk.document.id in named):
+            yield replace(hit, scores=scores, from_turn=None if chunk.id in found_now else hit.from_turn)
 
 
 def _count_tokens(last: ChatDelta, prompt_estimate: int, text: str) -> TokenCount:

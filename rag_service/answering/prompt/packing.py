@@ -208,7 +208,7 @@ def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str, prefac
     return Evidence(
         question=asked,
         language=retrieval.plan.language,
-        hits=tuple(_quotable(hit, retrieval.weights, place) for hit in shown),
+        hits=tuple(_quotable(hit, retrieval.weights, place) if hit.from_turn is None else _blank(hit) for hit in shown),
         weights=retrieval.weights,
         equivalents=_equivalents(retrieval.plan, asked),
         refusal=refusal,
@@ -254,6 +254,11 @@ def _quotable(hit: Hit, weights: Mapping[str, float], place: Place | None) -> Hi
     if before == after or 2 * _weight_held(after, weights) >= _weight_held(before, weights):
         return cleared
     return replace(cleared, chunk=replace(cleared.chunk, text="\n" * len(before)))
+
+
+def _blank(hit: Hit) -> Hit:
+    """A passage that an earlier answer cited and that is not found now: it would answer the earlier question."""
+    return replace(hit, chunk=replace(hit.chunk, text=""))
 
 
 def _only_at(place: Place, hit: Hit) -> Hit:

@@ -19,7 +19,7 @@ from rag_service.language.words import words
 from rag_service.store.database import Connection, Database
 from rag_service.tables.asking.certainty import settle, states
 from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
-from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
+from rag_service.tables.asking.execute import STATEMENT_MS, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning.plans import Operation, Plan
 from rag_service.tables.asking.planning.question import Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
@@ -48,8 +48,6 @@ class ComputedAnswer:
 
     wording: Computed
     quotes: dict[CitedCells, str]
-    result: Result | None = None  # of the one operation that a chat model asked for
-    asked_cells: frozenset[str] = frozenset()  # words of the question that stand in cells of its table
     counts_all: bool = False  # it is the number of all rows of a table
 
 
@@ -153,8 +151,7 @@ class TableAnswers:
             log.info("table_computed", operations=[plan.operation.value], proposed=is_proposed)
             if computed is None:
                 return None
-            cells = await _cells_of(connection, question, plan)
-            return replace(await _with_quotes(connection, computed), result=result, asked_cells=cells)
+            return await _with_quotes(connection, computed)
 
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
@@ -213,14 +210,6 @@ async def _asks_for(
     values = await find_values(connection, [table.id for table in tables], question.content, whole=question.runs)
     readings = make_plans(question, tables, values, best=plan.table.document_id)
     return len(readings) == 1 and not readings[0].is_doubtful and readings[0].computes(plan)
-
-
-async def _cells_of(connection: Connection, question: str, plan: Plan) -> frozenset[str]:
-    """The words of a question that stand in cells of a plan's table."""
-    asked = words(question)
-    found = await find_values(connection, [plan.table.id], asked, whole=asked)
-    keys = (key for values in found.get(plan.table.id, {}).values() for key in values)
-    return frozenset(asked).intersection(word for key in keys for word in key.split())
 
 
 async def _find(connection: Connection, question: FigureQuestion, documents: Sequence[UUID]) -> ComputedAnswer | None:
