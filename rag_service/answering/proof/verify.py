@@ -188,7 +188,11 @@ class CitationStream:
         around = {part for chunk in cited for part in _names(chunk)}
         rests_on = copied or [chunk.text for chunk in cited]
         figure = find_strange_figure(
-            claim.plain, [*rests_on, self._question, *self._cited_words], others=around, language=self._language
+            claim.plain,
+            [*rests_on, self._question, *self._cited_words],
+            others=around,
+            count=len(rests_on),
+            language=self._language,
         )
         return "" if figure is None else f"“{figure}” does not stand in the words cited."
 
