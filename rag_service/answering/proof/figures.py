@@ -145,7 +145,7 @@ def _read_digits(text: str, *, shortest: int) -> Iterator[Figure]:
         if dates and not any(start < match.end() and match.start() < end for start, end in taken):
             taken.append(match.span())
             parts = {float(part) for date in dates for part in (date.year, date.day) if part is not None}
-            yield Figure(text[match.start() : match.end()].strip(), frozenset(parts), dates)
+            yield Figure(text[match.start() : match.end()].strip(" ."), frozenset(parts), dates)
     for number in _NUMBER.finditer(folded):
         if any(start <= number.start() < end for start, end in taken):
             continue
