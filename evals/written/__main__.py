@@ -141,7 +141,7 @@ def _ledger_table(replies: Sequence[Reply]) -> Table:
 
 
 def _groups() -> Iterator[tuple[str, Callable[[Answer], bool]]]:
-    """The rows of the table: a name, and which answers are in it."""
+    """Return the rows of the table: a name, and which answers are in it."""
     yield "right", lambda answer: answer.right
     yield "  steps", lambda answer: answer.right and bool(answer.steps)
     yield "  another language", lambda answer: answer.right and bool(answer.file_language)

@@ -79,7 +79,7 @@ def _count_doubted(replies: Sequence[Reply], said: re.Pattern[str], *, right: bo
 
 
 def _doubted_texts(reply: Reply, said: re.Pattern[str]) -> Iterator[str]:
-    """The sentences with a citation that a check doubts, folded and without marks."""
+    """Return the sentences with a citation that a check doubts, folded and without marks."""
     for citation in reply.body.citations:
         if citation.reason and said.match(citation.reason.replace("\n", " ")):
             text = reply.body.answer[citation.sentence_start : citation.sentence_end]

@@ -42,7 +42,7 @@ _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a 
 
 
 def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, language: str | None) -> bool:
-    """Whether an answer says that it has none, with the refusal of the prompt or in words of its own.
+    """Return whether an answer says that it has none, with the refusal of the prompt or in words of its own.
 
     An answer with a verified sentence is none, even if it says what the documents leave open.
     """
@@ -63,7 +63,7 @@ def doubt_answer(
     *,
     is_computed: bool,
 ) -> dict[Doubt, bool]:
-    """What speaks against an answer to this question, whatever is proved of its sentences.
+    """Return what speaks against an answer to this question, whatever is proved of its sentences.
 
     Args:
         shown: the passages, [C1] first.
@@ -99,7 +99,7 @@ def is_unmeasured(text: str, languages: Iterable[str | None]) -> bool:
 
 
 def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> bool:
-    """Whether quotes lack a word of the question, in any form, that some passage has.
+    """Return whether quotes lack a word of the question, in any form, that some passage has.
 
     Args:
         plan: of the question.
@@ -112,7 +112,7 @@ def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> b
 
 
 def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:
-    """Whether quotes cannot answer a question, whatever they say.
+    """Return whether quotes cannot answer a question, whatever they say.
 
     The first quote lacks the figure, the person or the reason that is asked for, says the opposite, or stands behind
     the amount in its section; the quoted passages lack a number, a month or a name of the question, or tell of others
@@ -199,7 +199,7 @@ def _tell_of_others(question: str, passages: Sequence[Chunk], language: str) -> 
 
 
 def _names_of(passage: Chunk, language: str) -> Iterator[Iterable[str]]:
-    """What a passage names, what is cheapest to tell first."""
+    """Return what a passage names, what is cheapest to tell first."""
     yield words(fold(passage.text))
     yield re.findall(r"\d+", passage.text)  # the year of a date
     yield _names_in(f"{passage.document.title} {passage.document.file_name or ''}", language)
@@ -208,7 +208,7 @@ def _names_of(passage: Chunk, language: str) -> Iterator[Iterable[str]]:
 
 
 def _names_in(text: str, language: str) -> Iterator[str]:
-    """The numbers, months and names of a text."""
+    """Return the numbers, months and names of a text."""
     months = _months()
     for token in analyse(normalise(text, markup=True).text, language).content:
         if token.kind is not None and token.kind.folded in months:
@@ -218,7 +218,7 @@ def _names_in(text: str, language: str) -> Iterator[str]:
 
 
 def _months_in(text: str) -> Iterator[str]:
-    """The months that a text may name: in words of any language, cut short or not, or by number in a date."""
+    """Return the months that a text may name: in words of any language, cut short or not, or by number in a date."""
     for word in set(words(fold(text))):
         if len(word) >= _SHORTEST_MONTH:
             yield from (f"month {number}" for name, number in _months().items() if name.startswith(word))
@@ -227,7 +227,7 @@ def _months_in(text: str) -> Iterator[str]:
 
 @cache
 def _months() -> Mapping[str, int]:
-    """The number of each name of a month; without those that are also stop words, such as "may"."""
+    """Return the number of each name of a month; without those that are also stop words, such as "may"."""
     return {
         name: number
         for data in languages_of(None)

@@ -135,7 +135,7 @@ class TextChecker:
     def _conclude(
         self, checked: CheckedAnswer, hits: Sequence[Hit], language: str, answers: AnswersQuestion | None
     ) -> CheckedText:
-        """The whole text with its decision."""
+        """Return the whole text with its decision."""
         doubts = find_doubts(
             {
                 Doubt.NOT_ANSWERED: not checked.claims and not checked.unmarked,
@@ -178,7 +178,7 @@ def check_text(text: str, passages: Sequence[Hit], language: str | None) -> Chec
 
 
 async def _take(sentences: Iterator[_Found], identity: Identity) -> list[_Found]:
-    """The next sentences; what is made of the passages for them is kept for the identity."""
+    """Return the next sentences; what is made of the passages for them is kept for the identity."""
     with keep_for(identity.user_id):
         return await asyncio.to_thread(list, islice(sentences, AT_ONCE))
 
@@ -227,7 +227,7 @@ def _gather(text: str, found: Sequence[_Found]) -> CheckedAnswer:
 
 
 def _sentences_of(part: CheckedAnswer) -> Iterator[_Found]:
-    """The reverse of `_gather`."""
+    """Return the reverse of `_gather`."""
     yield from _group(part.claims, part.citations)
     for sentence in part.unmarked:
         yield _Found(sentence=sentence, claims=())
@@ -247,7 +247,7 @@ def _verify(text: str, passages: Sequence[Hit], language: str | None) -> Verific
 def _find_source(
     sentence: str, passages: Sequence[Hit], vocabularies: Sequence[frozenset[str]], language: str | None
 ) -> tuple[CitedClaim, Citation] | None:
-    """The best that one of the passages gives for a sentence; None: none has anything of it.
+    """Return the best that one of the passages gives for a sentence; None: none has anything of it.
 
     A passage that proves it is best, then the one whose words are nearest, whether they agree or differ.
     """

@@ -67,7 +67,7 @@ async def judge_answer(
 
 
 def _claims_to_judge(checked: CheckedAnswer, *, sees_all: bool) -> list[CitedClaim]:
-    """The sentences in order: those with marks, and those that state something without one.
+    """Return the sentences in order: those with marks, and those that state something without one.
 
     A judge that sees one sentence at a time is asked only about what code has left open.
     """
@@ -95,7 +95,7 @@ def _describe(
     *,
     context: int | None,
 ) -> list[JudgedClaim]:
-    """The sentences as the judge is shown them, each after at most `context` characters of what stands before it."""
+    """Return the sentences as the judge is shown them, each after at most `context` characters before it."""
     found, end = [], 0
     for claim in claims:
         citations = [checked.citations[number] for number in claim.citations]
@@ -162,7 +162,7 @@ class _Decision:
         ).with_citations(self._citations)
 
     def _find(self, quote: str, cited: Sequence[int]) -> tuple[int, tuple[int, int] | None]:
-        """The passage that holds the judge's words, and where: one that the sentence cites before others."""
+        """Return the passage that holds the judge's words, and where: one that the sentence cites before others."""
         for number in dict.fromkeys((*cited, *range(len(self._passages)))):
             if 0 <= number < len(self._passages) and (place := find_telling(quote, self._passages[number])):
                 return number, place
@@ -210,7 +210,7 @@ class _Decision:
             self._claims.append(cited)
 
     def _refuse(self, claim: CitedClaim, against: str, holder: int) -> None:
-        """The judge does not find the sentence supported; `against`: words of a passage that say otherwise."""
+        """Take back what is verified of a sentence; `against`: words of a passage that say otherwise, or none."""
         if not against:
             self._reject(claim, NOT_SUPPORTED)
             return

@@ -100,7 +100,7 @@ def _claim(claim: Mapping[str, Any], shown: Sequence[Hit], language: str) -> Jud
 
 
 def _passages(number: int, part: Mapping[str, Any]) -> list[Hit]:
-    """The passages of a part: its own and `others`, which its writer was shown as well."""
+    """Return the passages of a part: its own and `others`, which its writer was shown as well."""
     hits = []
     for place, given in enumerate(({**part, "text": part["passage"]}, *part.get("others", [])), start=1):
         document = DocumentRef(
@@ -130,7 +130,7 @@ def revision_of(judge: WatchedJudge) -> str:
 def mark(
     asked: Iterable[tuple[ShippedAnswer, Judgement]], *, judge: str, revision: str, weights: str = ""
 ) -> Examination:
-    """The outcome. A yes counts as it does in an answer: with telling words that stand in a passage, or without any."""
+    """Return the outcome. A yes counts as it does in an answer: with words of a passage that say something, or none."""
     claims = true = yes = right = answers = answering = kept = beside = 0
     for shipped, judgement in asked:
         for claim, supported, verdict in zip(shipped.answer.claims, shipped.supported, judgement.verdicts, strict=True):
@@ -165,7 +165,7 @@ class JudgeExaminer:
     _trouble: str = field(default="", init=False)  # why it is not examined yet
 
     def report(self) -> JudgeReport | None:
-        """The present state in words; None: nobody judges."""
+        """Return the present state in words; None: nobody judges."""
         if self.judge is None:
             return None
         known = self.judge.examination

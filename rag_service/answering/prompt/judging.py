@@ -58,7 +58,7 @@ def judge_prompt_revision(prompts: Prompts) -> str:
 
 
 def _write_prompt(prompts: Prompts, answer: JudgedAnswer, shown: Sequence[Hit | None]) -> WriterPrompt:
-    """The prompt with which the answer would have been written from these passages."""
+    """Return the prompt with which the answer would have been written from these passages."""
     language, boundary = answer.language or FALLBACK_LANGUAGE, new_boundary()
     system, user = prompts.template("grounded", language).render(
         {
@@ -75,7 +75,7 @@ def _write_prompt(prompts: Prompts, answer: JudgedAnswer, shown: Sequence[Hit | 
 
 
 def _cited(answer: JudgedAnswer) -> list[Hit | None]:
-    """The passages, None for those that none of the claims names: the others keep their numbers."""
+    """Return the passages, None for those that none of the claims names: the others keep their numbers."""
     marks = {mark for claim in answer.claims for mark, _ in claim.marks}
     return [hit if number in marks else None for number, hit in enumerate(answer.passages, start=1)]
 

@@ -54,7 +54,7 @@ class Date(NamedTuple):
     day: int | None
 
     def agrees(self, other: Date) -> bool:
-        """Whether nothing that both name differs, and they share the month."""
+        """Return whether nothing that both name differs, and they share the month."""
         pairs = list(zip(self, other, strict=True))
         return self.month == other.month and all(one is None or two is None or one == two for one, two in pairs)
 
@@ -174,7 +174,7 @@ def _dates_of(match: re.Match[str], shortest: int) -> Iterator[Date]:
 
 
 def _values_of(digits: str) -> Iterator[float]:
-    """The readings of a number: "1.234" is 1234 or 1.234."""
+    """Return the readings of a number: "1.234" is 1234 or 1.234."""
     plain = digits.replace(" ", "").replace("'", "")
     if _GROUPED.fullmatch(digits):
         yield float(re.sub(r"[.,]", "", plain))
@@ -187,7 +187,7 @@ def _values_of(digits: str) -> Iterator[float]:
 
 
 def _is_reckoned(figure: Figure, known: _Sources) -> bool:
-    """Whether the figure comes from two of the operands by simple arithmetic, or from all by addition.
+    """Return whether the figure comes from two of the operands by simple arithmetic, or from all by addition.
 
     Or from three: so many at a price, less a discount.
     """
@@ -210,7 +210,7 @@ def _is_reckoned(figure: Figure, known: _Sources) -> bool:
 
 
 def _is_near(one: float, two: float, *, rounded: bool = False) -> bool:
-    """Whether two values are equal, or the first is the second, rounded to the decimals that it has."""
+    """Return whether two values are equal, or the first is the second, rounded to the decimals that it has."""
     if abs(one - two) <= 1e-9 * max(1.0, abs(one), abs(two)):
         return True
     decimals = len(f"{one:.6f}".rstrip("0").partition(".")[2])
@@ -219,7 +219,7 @@ def _is_near(one: float, two: float, *, rounded: bool = False) -> bool:
 
 @cache
 def _months() -> dict[str, int]:
-    """The number of each name of a month, folded: long and short ones of all languages that are read."""
+    """Return the number of each name of a month, folded: long and short ones of all languages that are read."""
     found: dict[str, int] = {}
     for locale in _locales():
         for width in ("wide", "abbreviated"):
@@ -233,7 +233,7 @@ def _months() -> dict[str, int]:
 
 @cache
 def _scales() -> dict[str, tuple[float, ...]]:
-    """The factors that a word or letter after a number may stand for: "million", "k", "mil", "Mio."."""
+    """Return the factors that a word or letter after a number may stand for: "million", "k", "mil", "Mio."."""
     found: dict[str, set[float]] = {}
     for locale in _locales():
         for formats in locale.compact_decimal_formats.values():

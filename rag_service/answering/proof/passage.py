@@ -101,7 +101,7 @@ class Passage:
         return frozenset().union(*(analysis.stems for analysis in self.analyses))
 
     def sentences_of(self, start: int, end: int) -> tuple[int, int]:
-        """The first and last sentence that [start, end) touches."""
+        """Return the first and last sentence that [start, end) touches."""
         return max(0, bisect_right(self.starts, start) - 1), max(0, bisect_right(self.starts, end - 1) - 1)
 
     # 1. letter by letter
@@ -163,7 +163,7 @@ class Passage:
         return begin, finish
 
     def _binds(self, before: str, after: str) -> bool:
-        """Whether what a quote leaves out of its sentence may change its sense."""
+        """Return whether what a quote leaves out of its sentence may change its sense."""
         conditions = load_lexicon(self.language).conditions
         left = [fold_word(word) for word in WORD.findall(before)]
         if any(word in conditions for word in (*left, *map(fold_word, WORD.findall(after)))):
@@ -174,7 +174,7 @@ class Passage:
         return any(map(self._negates, clause))
 
     def _introduced_by_negation(self, item: int, said: str) -> bool:
-        """Whether the line above a list denies its items ("Not covered:") and the answer leaves it out."""
+        """Return whether the line above a list denies its items ("Not covered:") and the answer leaves it out."""
         for start, end, is_item in reversed(self.sentences[max(0, item - _LONGEST_LIST) : item]):
             if not is_item:
                 line = self.lower[start:end]
@@ -246,12 +246,12 @@ def _share(stems: frozenset[str], held: frozenset[str]) -> float:
 # read to the last sentence, are 10 MB.
 @kept_apart(_REMEMBERED)
 def prepare(text: str, language: str | None, cut: bool) -> Passage:
-    """The passage of a text; `cut`: it may begin in the middle of a sentence."""
+    """Return the passage of a text; `cut`: it may begin in the middle of a sentence."""
     return Passage(text, language, cut=cut)
 
 
 def passage_of(chunk: Chunk, language: str | None) -> Passage:
-    """The passage of a chunk."""
+    """Return the passage of a chunk."""
     return prepare(chunk.text, language, chunk.start > 0)
 
 
@@ -263,7 +263,7 @@ def find_telling(quote: str, passage: Passage) -> tuple[int, int] | None:
 
 
 def stands_whole(text: str, start: int, end: int) -> bool:
-    """Whether the match [start, end) cuts neither a word nor a number in two."""
+    """Return whether the match [start, end) cuts neither a word nor a number in two."""
     first, last = text[start], text[end - 1]
     if first.isalnum() and start and text[start - 1].isalnum():
         return False
@@ -316,7 +316,7 @@ def _stating_cells(chunk: Chunk, cells: Sequence[Span], start: int, claim: Analy
 
 
 def _merge(places: Sequence[Location]) -> Location:
-    """The first place, its cell widened to hold the cells of all places on the same sheet.
+    """Return the first place, its cell widened to hold the cells of all places on the same sheet.
 
     Of a cell merged downwards only the row that the quote is of counts.
     """

@@ -108,7 +108,7 @@ class ToolDefinition:
     arguments: type[BaseModel]
 
     def read(self, given: Mapping[str, Any]) -> BaseModel:
-        """The arguments of a call. Raises InputError that names what is wrong, and repeats none of it."""
+        """Return the arguments of a call. Raises InputError that names what is wrong, and repeats none of it."""
         try:
             return self.arguments.model_validate(given)
         except ValidationError as error:

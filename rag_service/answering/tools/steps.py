@@ -71,7 +71,7 @@ class Steps:
 
     @property
     def results(self) -> str:
-        """What the tools gave, as the model read it."""
+        """Return what the tools gave, as the model read it."""
         return "\n\n".join(m.content or "" for m in self.messages if m.role is MessageRole.TOOL)
 
     @property
@@ -131,7 +131,7 @@ class Steps:
         return step, added, f"{self.boundary}\n{neutralise(told)}\n{self.boundary}" if failed else told
 
     def _tell(self, result: ToolResult) -> tuple[tuple[Hit, ...], str]:
-        """The passages that are new and fit, and what the model is told."""
+        """Return the passages that are new and fit, and what the model is told."""
         marks = {hit.chunk.id: mark for mark, hit in enumerate(self.shown, start=1)}
         parts: list[str] = []
         added: list[Hit] = []
@@ -153,7 +153,7 @@ class Steps:
         return tuple(added), "\n\n".join(parts)
 
     def _result(self, result: ToolResult) -> list[Hit]:
-        """What was computed, as a passage that has not been shown."""
+        """Return what was computed, as a passage that has not been shown."""
         if result.computed is None:
             return []
         chunk_id = f"computed-{len(self.computed) + 1}"
@@ -162,7 +162,7 @@ class Steps:
 
 
 def _read_arguments(call: ToolCall) -> dict[str, object] | None:
-    """The arguments of a call; None: they are no JSON object, or a huge one."""
+    """Return the arguments of a call; None: they are no JSON object, or a huge one."""
     if len(call.arguments) > _MAX_ARGUMENTS:
         return None
     try:
@@ -173,7 +173,7 @@ def _read_arguments(call: ToolCall) -> dict[str, object] | None:
 
 
 def _describe(name: str, arguments: dict[str, object] | None) -> str:
-    """What was asked for, for a reader: the query, the document and its place, or the operation."""
+    """Return what was asked for, for a reader: the query, the document and its place, or the operation."""
     given = arguments or {}
     told = [given.get(_TOLD.get(name, "")), given.get("place") if name == "read" else given.get("column")]
     words = neutralise(", ".join(str(one) for one in told if isinstance(one, str) and one)).split()

@@ -80,7 +80,7 @@ class Tools:
         language: str = "",
         question: str = "",
     ) -> Toolbox:
-        """The tools of one caller.
+        """Return the tools of one caller.
 
         Args:
             identity: whose permissions they have.
@@ -157,7 +157,7 @@ class Toolbox:
         return ToolResult(hits=hits, text="" if hits else "No passage is relevant enough.")
 
     async def read(self, wanted: ReadDocument, *, max_tokens: int = READ_TOKENS) -> ToolResult:
-        """The passages of a document from a place on, as many as fit into the tokens, at least one."""
+        """Return the passages of a document from a place on, as many as fit into the tokens, at least one."""
         (document, *_) = await self._find([wanted.document])
         chunks = await self._chunks(document)
         first = _find_place(chunks, wanted.place)
@@ -231,7 +231,7 @@ def _read_date(text: str, name: str) -> str:
 
 
 def _find_place(chunks: Sequence[Chunk], place: str | None) -> int:
-    """The number of the first passage at a place; raises InputError if there is none."""
+    """Return the number of the first passage at a place; raises InputError if there is none."""
     wanted = fold(place or "").strip()
     if not wanted:
         return 0
@@ -257,7 +257,7 @@ def _part_of(chunk: Chunk) -> int:
 
 
 def _labels(location: Location) -> list[str]:
-    """The names of a place."""
+    """Return the names of a place."""
     named = {
         "page": location.page, "slide": location.slide, "sheet": location.sheet, "row": location.row,
         "cell": location.cell, "paragraph": location.paragraph,
@@ -271,7 +271,7 @@ def _unrated(chunk: Chunk) -> Hit:
 
 
 def _make_passage(found: ComputedAnswer, document: DocumentRef) -> ComputedPassage:
-    """The sentences of a result, with the formulas behind them."""
+    """Return the sentences of a result, with the formulas behind them."""
     sentences = ["".join(part for part in one if isinstance(part, str)) + "." for one in found.wording.sentences]
     formulas = dict.fromkeys(cells.formula for cells in found.quotes if cells.formula)
     text = "\n".join([*sentences, *(f"Formula: {formula}" for formula in formulas)])

@@ -81,26 +81,26 @@ class WatchedJudge:
 
     @property
     def is_used(self) -> bool:
-        """Whether its yes proves anything: it has been examined, and passed."""
+        """Return whether its yes proves anything: it has been examined, and passed."""
         return self.examination is not None and self.examination.state == "passed"
 
     @property
     def is_believed(self) -> bool:
-        """Whether it errs so seldom that a doubt of code does not count beside its word."""
+        """Return whether it errs so seldom that a doubt of code does not count beside its word."""
         return self.is_used and self.examination is not None and self.examination.is_believed
 
     @property
     def sees_answers(self) -> bool:
-        """Whether it is shown whole answers, and not one sentence at a time."""
+        """Return whether it is shown whole answers, and not one sentence at a time."""
         return isinstance(self._judge, AnswerJudge)
 
     @property
     def tells_answers(self) -> bool:
-        """Whether its word on whole answers counts."""
+        """Return whether its word on whole answers counts."""
         return self.sees_answers and self.is_used and self.examination is not None and self.examination.tells_answers
 
     async def read_weights(self) -> str:
-        """The digest of the model's weights; "": nobody can tell it. Raises ModelError if its server is down."""
+        """Return the digest of the model's weights; "": nobody can tell it. Raises ModelError if its server is down."""
         return "" if self._read_weights is None else await self._read_weights()
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
@@ -141,7 +141,7 @@ class WatchedJudge:
         return Judgement(verdicts=verdicts, answers=said[-1].answers if is_whole else None)
 
     async def ask(self, answer: JudgedAnswer) -> Judgement:
-        """The same in one call, uncounted. Raises TimeoutError, and whatever the judge raises."""
+        """Return the same in one call, uncounted. Raises TimeoutError, and whatever the judge raises."""
         async with asyncio.timeout(self._seconds):
             return await self._ask(answer)
 
@@ -198,7 +198,7 @@ def build_judge(
     judge: Judge | None = None,
     count: CountVerdicts | None = None,
 ) -> WatchedJudge | None:
-    """The judge that RAG_JUDGE names; None: nobody judges. No model is loaded yet.
+    """Return the judge that RAG_JUDGE names; None: nobody judges. No model is loaded yet.
 
     Raises ConfigurationError if a package is missing, the class path or options are wrong, or the chat model is
     unsuitable.

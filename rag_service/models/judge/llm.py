@@ -71,7 +71,7 @@ class LLMJudge:
 
     @property
     def claims_at_once(self) -> int:
-        """How many claims one call is asked about: their verdicts take a quarter of a small window."""
+        """Return how many claims one call is asked about: their verdicts take a quarter of a small window."""
         return max(1, min(CLAIMS_AT_ONCE, self._chat.context_window // 4 // VERDICT_TOKENS))
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
@@ -118,7 +118,7 @@ class LLMJudge:
 
 
 def _shorten(answer: JudgedAnswer) -> JudgedAnswer:
-    """The answer with the end of what stands before its claims; without its beginning, nobody can say if it answers."""
+    """Return the answer with the end of what stands before its claims, and no question: its beginning is not shown."""
     first, *rest = answer.claims
     if len(first.before) <= SHORT_BEFORE:
         return answer
@@ -126,7 +126,7 @@ def _shorten(answer: JudgedAnswer) -> JudgedAnswer:
 
 
 def make_schema(claims: int, *, with_answer: bool) -> dict[str, Any]:
-    """The schema of a reply about so many claims; verdicts come first, because the model has looked then."""
+    """Return the schema of a reply about so many claims; verdicts come first, because the model has looked then."""
     schema = numbered_schema("verdicts", claims, _VERDICT)
     if with_answer:
         schema["properties"]["answers"] = _ANSWERS

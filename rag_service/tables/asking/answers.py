@@ -52,7 +52,7 @@ class ComputedAnswer:
 
 
 def asks_otherwise(text: str, language: str) -> bool:
-    """Whether a question asks why, how, or whether one may: no rows and no figures answer it."""
+    """Return whether a question asks why, how, or whether one may: no rows and no figures answer it."""
     return language in language_codes() and _other_phrases(language).search(" ".join(words(text))) is not None
 
 
@@ -82,7 +82,7 @@ class TableAnswers:
     async def compute(
         self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity
     ) -> ComputedAnswer | None:
-        """The computed answer; None if the question is not one for these tables. No model is called.
+        """Return the computed answer; None if the question is not one for these tables. No model is called.
 
         Without a cell or a page of a document with tables among the passages, the database is not asked. Several
         questions in one text are not computed: "the total of Ventas?" and "and of Compras?" would become one total of
@@ -126,7 +126,7 @@ class TableAnswers:
     async def run(
         self, asked: AskedOperation, document_id: UUID, *, question: str = "", language: str, identity: Identity
     ) -> ComputedAnswer | None:
-        """The result of an operation over a table of a document; None: there is none.
+        """Return the result of an operation over a table of a document; None: there is none.
 
         It is certain if the words of the question ask for the same operation, and for no other.
 
@@ -204,7 +204,7 @@ async def _compute(
 async def _asks_for(
     connection: Connection, question: Question | None, plan: Plan, tables: Sequence[StoredTable]
 ) -> bool:
-    """Whether the words of a question ask for a plan that somebody else proposed, and for no other."""
+    """Return whether the words of a question ask for a plan that somebody else proposed, and for no other."""
     if question is None:
         return False
     values = await find_values(connection, [table.id for table in tables], question.content, whole=question.runs)
@@ -213,7 +213,7 @@ async def _asks_for(
 
 
 async def _find(connection: Connection, question: FigureQuestion, documents: Sequence[UUID]) -> ComputedAnswer | None:
-    """The figures of reports that a question asks for."""
+    """Return the figures of reports that a question asks for."""
     found = await find_figures(connection, question, documents)
     if found is None:
         return None
