@@ -456,6 +456,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             calls_left=calls,
             room=room,
             shown=list(prompted.context.hits),
+            say=partial(self._prompts.message, language=language),
         )
 
     def offer_tools(self, tools: Tools) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -27,9 +27,6 @@ from rag_service.tables.sentences import CitedCells
 
 log = structlog.get_logger(__name__)
 
-_NO_CALLS_LEFT = "No more calls are allowed. Answer from the passages that are shown."
-_NO_ROOM = "There is no room for more passages. Answer from those that are shown."
-_FAILED = "This tool cannot be used now. Answer from the passages that are shown."
 _MALFORMED = "The arguments are not a JSON object of a few lines."
 _TOLD = {"search": "query", "read": "document", "compute": "operation"}  # what of a call a reader is told first
 _MAX_NAME = 64  # characters of a tool's name, as OpenAI has it
@@ -59,6 +56,7 @@ class Steps:
     calls_left: int
     room: int  # tokens that results may still take
     shown: list[Hit]  # [C1] first
+    say: Callable[[str], str]  # a sentence of the service, `tool_…` of messages.yaml, in the language of the question
     steps: list[Step] = field(default_factory=list)
     messages: list[ChatMessage] = field(default_factory=list)  # after the prompt: calls and their results
     found: list[Hit] = field(default_factory=list)  # by searches, in their order
@@ -90,7 +88,7 @@ class Steps:
             name = call.name[:_MAX_NAME]
             blocks.append(ToolCallBlock(tool_call_id=call.id[:_MAX_NAME], tool_name=name, tool_kwargs=arguments or {}))
             if self.calls_left <= 0:
-                told = _NO_CALLS_LEFT
+                told = self.say("tool_no_calls")
             else:
                 self.calls_left -= 1
                 step, added, told = await self._run(name, arguments)
@@ -114,10 +112,10 @@ class Steps:
                 self.found += result.hits
             failed = False
         except InputError as error:
-            told = f"Error: {error.message}"
+            told = self.say("tool_error").format(reason=error.message)
         except RagError as error:
             log.warning("tool_failed", tool=name, code=error.code, exc_info=error)
-            told = _FAILED
+            told = self.say("tool_failed")
         step = Step(
             number=len(self.steps) + 1,
             tool=name if name in DEFINITIONS else "unknown",
@@ -138,11 +136,11 @@ class Steps:
         room = self.room
         for hit in (*self._result(result), *result.hits):
             if (mark := marks.get(hit.chunk.id)) is not None:
-                parts.append(f"[C{mark}] is shown above.")
+                parts.append(self.say("tool_shown").format(number=mark))
                 continue
             text = render_passage(len(self.shown) + len(added) + 1, hit, self.boundary)
             if (cost := count_tokens(text)) > room:
-                parts.append(_NO_ROOM)
+                parts.append(self.say("tool_no_room"))
                 break
             room -= cost
             added.append(hit)

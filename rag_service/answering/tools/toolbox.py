@@ -70,6 +70,7 @@ class Tools:
     indices: Mapping[str, IndexDefinition]
     tables: TableAnswers
     top_k: int  # passages of one search
+    say: Callable[[str, str], str]  # (message, language) → a sentence of the service
 
     def of(
         self,
@@ -154,7 +155,7 @@ class Toolbox:
             recorded=False,
         )
         hits = tuple(await self.tools.search(query))
-        return ToolResult(hits=hits, text="" if hits else "No passage is relevant enough.")
+        return ToolResult(hits=hits, text="" if hits else self._say("tool_nothing"))
 
     async def read(self, wanted: ReadDocument, *, max_tokens: int = READ_TOKENS) -> ToolResult:
         """Return the passages of a document from a place on, as many as fit into the tokens, at least one."""
@@ -169,7 +170,9 @@ class Toolbox:
             kept += 1
         end = first + kept
         following = _part_of(chunks[end]) if end < len(chunks) else None
-        left = f"Read on from part {following} of {_part_of(chunks[-1])}." if following else "This is the end."
+        left = self._say("tool_end")
+        if following:
+            left = self._say("tool_read_on").format(next=following, last=_part_of(chunks[-1]))
         return ToolResult(hits=tuple(map(_unrated, chunks[first:end])), text=left, next_part=following)
 
     async def compute(self, wanted: ComputeTable) -> ToolResult:
@@ -204,6 +207,9 @@ class Toolbox:
         result = _make_passage(found, chunks[0].document)
         hits = tuple(map(_unrated, holding[:_CELL_CHUNKS]))
         return ToolResult(hits=hits, text=result.hit.chunk.text, computed=result)
+
+    def _say(self, message: str) -> str:
+        return self.tools.say(message, self.language or FALLBACK_LANGUAGE)
 
     async def _find(self, names: Sequence[str]) -> list[ReachedDocument]:
         """Documents within reach with one of the names; raises InputError if there are none."""

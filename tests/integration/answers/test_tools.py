@@ -76,6 +76,12 @@ async def test_compute_runs_a_plan_with_the_cells_behind_it(service: Components,
     assert SQL not in caught.value.message
 
 
+async def test_a_tool_speaks_the_language_of_the_question(service: Components, documents: Any) -> None:
+    box = service.tools.of(LOCAL_ADMIN, language="es", threshold=1.0)
+    assert (await box.call("read", {"document": "leave.md"})).text == "Este es el final."
+    assert (await box.call("search", {"query": "acordeones"})).text == "Ningún pasaje es lo bastante relevante."
+
+
 STOCK = "Tool,In stock,Minimum,Shelf\nDrill,4,6,A1\nSaw,9,6,\nFile,2,2,B2\nRasp,1,3,\n"
 
 
