@@ -161,7 +161,7 @@ class JudgeExaminer:
     database: Database | None  # None: the outcome is kept in memory
     is_idle: Callable[[], bool] = lambda: True  # whether no question is being answered
     _weights: str = field(default="", init=False)
-    _asked: list[Judgement] = field(default_factory=list, init=False)  # whoever goes on after a failure asks the rest
+    _asked: list[Judgement] = field(default_factory=list, init=False)  # after a failure, the rest is asked
     _trouble: str = field(default="", init=False)  # why it is not examined yet
 
     def report(self) -> JudgeReport | None:

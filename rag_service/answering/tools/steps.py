@@ -1,4 +1,4 @@
-"""The tool calls of one answer: each is checked, run within a budget, and told to the model between boundaries.
+"""The tool calls of one answer: each is checked and run within a budget, and the model reads its result between boundaries.
 
 New passages continue the numbering of those shown. Whatever a model asks for, it gets a sentence back and goes on.
 """
@@ -28,7 +28,7 @@ from rag_service.tables.sentences import CitedCells
 log = structlog.get_logger(__name__)
 
 _MALFORMED = "The arguments are not a JSON object of a few lines."
-_TOLD = {"search": "query", "read": "document", "compute": "operation"}  # what of a call a reader is told first
+_TOLD = {"search": "query", "read": "document", "compute": "operation"}  # what of a call a reader sees first
 _MAX_NAME = 64  # characters of a tool's name, as OpenAI has it
 _MAX_ARGUMENTS = 8_000  # characters
 _MAX_TOLD = 200  # characters of that
@@ -129,7 +129,7 @@ class Steps:
         return step, added, f"{self.boundary}\n{neutralise(told)}\n{self.boundary}" if failed else told
 
     def _tell(self, result: ToolResult) -> tuple[tuple[Hit, ...], str]:
-        """Return the passages that are new and fit, and what the model is told."""
+        """Return the passages that are new and fit, and what the model reads."""
         marks = {hit.chunk.id: mark for mark, hit in enumerate(self.shown, start=1)}
         parts: list[str] = []
         added: list[Hit] = []
