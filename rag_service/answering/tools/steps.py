@@ -1,4 +1,4 @@
-"""The tool calls of one answer: each is checked and run within a budget, and the model reads its result between boundaries.
+"""The tool calls of one answer: each is checked and run within a budget; the model reads results between boundaries.
 
 New passages continue the numbering of those shown. Whatever a model asks for, it gets a sentence back and goes on.
 """
