@@ -187,7 +187,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         return await self._say(query, text, query.found.plan.language, doubt)
 
     def _gather(self, query: RagQuery, sources: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """The passages that are returned: those that the last answers cited, then those that were found.
+        """The passages that are returned: what the last answers cited, what was found, what remembered answers cited.
 
         Where the caller has chosen the passages, or an owner's postprocessor has, earlier ones are not added.
         """
@@ -195,8 +195,10 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             return sources
         if query.given is not None or query.postprocessed:
             return sources or self._worth_searching(query)
-        earlier = tuple(_recalled(query, {hit.chunk.id for hit in sources}))
-        return _unique(*earlier, *(sources or (() if earlier else self._worth_searching(query))))
+        now = {hit.chunk.id for hit in sources}
+        earlier, before = (tuple(_recalled(query, hits, now)) for hits in (query.earlier, query.earlier_still))
+        found_now = sources or (() if earlier or before else self._worth_searching(query))
+        return _unique(*earlier, *found_now, *before)
 
     def _next(self, query: RagQuery) -> Iterator[Hit]:
         """What was found after the passages that are returned: a prompt takes as many as its tokens allow."""
@@ -239,9 +241,9 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     async def condense(self, query: RagQuery, find: FindPassages) -> None:
         """Make the question standalone; what was said before stays for the prompt. `find` searches for it alone."""
-        query.history = history_for(query.model, query.turns)
+        query.history = history_for(query.model, query.turns, query.remembered)
         query.query_str, query.follow_up = await make_standalone(
-            query.question, query.turns, query.model, self._prompts, find
+            query.question, query.turns, query.history, query.model, self._prompts, find
         )
 
     def _reasons(self, doubts: Sequence[Doubt], language: str) -> tuple[Reason, ...]:
@@ -584,12 +586,12 @@ def _unique(*hits: Hit) -> tuple[Hit, ...]:
     return tuple(unique.values())
 
 
-def _recalled(query: RagQuery, found_now: Set[str]) -> Iterator[Hit]:
-    """The passages of earlier answers that the request leaves: its threshold, its versions and the files it names."""
+def _recalled(query: RagQuery, hits: Sequence[Hit], found_now: Set[str]) -> Iterator[Hit]:
+    """Yield passages of earlier answers that the request leaves: its threshold, its versions and the files it names."""
     found = {hit.chunk.id: hit for hit in query.found.hits}
     others = frozenset() if query.versions is None else query.versions.others
     named = () if query.found.files is None else query.found.files.document_ids
-    for hit in query.earlier:
+    for hit in hits:
         chunk = hit.chunk
         scores = found[chunk.id].scores if chunk.id in found else hit.scores
         is_relevant = query.threshold is None or scores.relevance >= query.threshold
