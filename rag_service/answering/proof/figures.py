@@ -26,7 +26,7 @@ from rag_service.recent import kept_apart
 _LANGUAGES = ("en", "es", "fr", "pt", "de", "it", "nl")
 _ONE = 1.5  # "one", "un" and "ein" are articles: no word below is a figure
 _MOST_OPERANDS = 24  # figures that are reckoned with; more would give any number
-_MOST_OF_THREE = 12  # likewise, for three of them
+_MOST_OF_THREE = 8  # likewise, for three of them
 _SHORTEST_MONTH = 3  # letters of "Feb"
 _SHORTEST_ALONE = 5  # likewise without a day or year beside it: "may", "mars" are other words, too
 _NUMBER = re.compile(
