@@ -38,6 +38,7 @@ _MEASURED = frozenset({"en", "es", "fr", "pt"})  # languages of the questions in
 _LETTER = re.compile(r"[^\W\d_]")
 _ROW = "row"
 _SHORTEST_MONTH = 3  # letters of "Feb"
+_ENDS = re.compile(r"[.!?…。！？:;]\W*\Z")  # of a sentence
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
 
 
@@ -114,10 +115,10 @@ def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> b
 def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:
     """Whether quotes cannot answer a question, whatever they say.
 
-    The first quote lacks the figure, the person or the reason that is asked for, says the opposite, or stands behind
-    the amount in its section; the quoted passages lack a number, a month or a name of the question, or tell of others
-    than "gate D" only; or what is quoted first is the row of a table, which does not tell what its columns are to the
-    question, or all is the header of a mail.
+    The first quote lacks the figure, the person or the reason that is asked for, says the opposite, is a loose line
+    without a word of the question, or stands behind the amount in its section; the quoted passages lack a number, a
+    month or a name of the question, or tell of others than "gate D" only; or what is quoted first is the row of a
+    table, which does not tell what its columns are to the question, or all is the header of a mail.
 
     Args:
         passages: those that are quoted.
@@ -130,7 +131,7 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
     first = citations[0].quote or ""
     if lacks_answer(question, first, language) or _says_the_opposite(question, first, language):
         return True
-    if _skips_the_answer(question, citations, passages[0], language):
+    if _is_loose(question, first, language) or _skips_the_answer(question, citations, passages[0], language):
         return True
     if _tell_of_others(question, passages, language):
         return True
@@ -141,6 +142,12 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
                 return False
             asked.difference_update(names)
     return bool(asked)
+
+
+def _is_loose(question: str, quote: str, language: str) -> bool:
+    """Return whether a quote is a loose line without a word of the question: a page header, or a telephone number."""
+    is_line = _ENDS.search(quote) is None and "\n" not in quote
+    return is_line and set(terms(quote, language)).isdisjoint(terms(question, language))
 
 
 def _skips_the_answer(question: str, citations: Sequence[Citation], passage: Chunk, language: str) -> bool:

@@ -28,6 +28,7 @@ from rag_service.models.embedding.relevance import ModelRelevance, relevance
 from rag_service.observability.tracing import span
 from rag_service.retrieval.fusion import ABSENT_NAME, Candidates, fuse
 from rag_service.retrieval.hops import asks_chain
+from rag_service.retrieval.name_forms import TextEmbedding, drop_other_forms
 from rag_service.retrieval.named_files import (
     NamedFiles,
     asks_overview,
@@ -57,7 +58,7 @@ log = structlog.get_logger(__name__)
 DEGRADED_DENSE = "degraded_dense"  # key in `timings_ms`: milliseconds lost on an embedding model that is down
 
 
-class QueryEmbedding(Protocol):
+class QueryEmbedding(TextEmbedding, Protocol):
     """What a search asks of an embedding model; every LlamaIndex embedding is one."""
 
     async def aget_query_embedding(self, query: str) -> list[float]:
@@ -136,13 +137,17 @@ class HybridRetriever(PassageRetriever):
             if embedding is not None and not embedding.done():
                 embedding.cancel()
         clock.lap("read")  # the end of the transaction is part of the search
+        absent = begun.absent
+        if absent:
+            is_packaged = vector is not None and self._relevance.state == "packaged"
+            absent = await drop_other_forms(absent, ranked or (), self._embedding if is_packaged else None)
         return Retrieval(
             plan=_settle_language(begun.plan, query, ranked or ()),
             index=begun.index,
             scope=begun.scope,
             hits=tuple(ranked or ()),
             weights=begun.terms.ranking.weights,
-            absent=begun.absent,
+            absent=absent,
             timings_ms=clock.laps,
             files=begun.files,
             is_chain=vector is not None and self._relevance.state == "packaged" and asks_chain(vector),

@@ -391,6 +391,8 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
                 continue  # a piece of a line that tells no more than the question
             held = sum(weight_of[word] for word, forms in asked.items() if not sentence.forms.isdisjoint(forms))
             fits = wanted is not None and wanted.search(sentence.folded) is not None
+            if not (held or fits or sentence.is_row) and sentence.text.isupper() and not _ENDS.search(sentence.text):
+                continue  # a page header or a reference: "RC/2024/117 - CONFIDENTIAL"
             named = _share_of_figures(figures, sentence.folded) if figures else 0.0
             rows.append([held / total, 0.0, 0.0, max(0.0, standing) / best, float(fits), named])
             sentences.append(replace(sentence, mark=mark))
