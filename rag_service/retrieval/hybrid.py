@@ -8,6 +8,7 @@ is awaited; one that is there in time (of a cached question) spares the second t
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -141,6 +142,8 @@ class HybridRetriever(PassageRetriever):
         if absent:
             is_packaged = vector is not None and self._relevance.state == "packaged"
             absent = await drop_other_forms(absent, ranked or (), self._embedding if is_packaged else None)
+            if not absent:
+                ranked = [_rate_present(hit) for hit in ranked or ()]
         return Retrieval(
             plan=_settle_language(begun.plan, query, ranked or ()),
             index=begun.index,
@@ -341,6 +344,12 @@ def _rate_between(hit: Hit, begun: _Begun, fit: RelevanceFit) -> Hit:
     log_odds = ABSENT_NAME if begun.absent else 0.0
     rated = relevance(np.array(scores.dense), np.array(scores.coverage or 0.0), fit, log_odds=log_odds)
     return replace(hit, scores=replace(scores, relevance=float(rated)))
+
+
+def _rate_present(hit: Hit) -> Hit:
+    """Take back what the relevance lost because no passage seemed to hold a name of the question."""
+    rated = hit.scores.relevance
+    return replace(hit, scores=replace(hit.scores, relevance=rated / (rated + (1 - rated) * math.exp(ABSENT_NAME))))
 
 
 def _of_files(hits: list[Hit], files: NamedFiles, limit: int) -> list[Hit]:

@@ -35,5 +35,5 @@ async def test_years_and_codes_are_compared_as_they_are_written() -> None:
 
 
 async def test_only_what_a_reply_shows_first_holds_a_name() -> None:
-    hits = [make_hit("Nothing here.", number) for number in range(3)]
+    hits = [make_hit("Nothing here.", number) for number in range(4)]
     assert await drop_other_forms(["Lisbonne"], [*hits, make_hit("Lisboa", 9)], None) == ("Lisbonne",)
