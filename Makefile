@@ -47,7 +47,8 @@ slow: $(VENV)/.dev
 coverage: $(VENV)/.dev
 	$(PYTEST) --cov=rag_service --cov-branch --cov-report=term:skip-covered $(ARGS)
 
-# Tests that take too long for every change: kill, load and growth tests, heavy hostile files.
+# Tests that take too long for every change: kill, load and growth tests, heavy hostile files. With FILES=folder, also
+# what a second reader finds in the files of that folder.
 soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
 	$(BIN)/python -m tests.soak.kill_syncs
@@ -61,6 +62,7 @@ soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.stream_load $(ARGS)
 	$(BIN)/python -m tests.soak.large_tables
 	$(BIN)/python -m tests.soak.full_page
+	$(if $(FILES),$(BIN)/python -m tests.soak.second_opinion $(FILES))
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -38,7 +38,7 @@ from rag_service.auth.authenticator import choose_authentication, local_administ
 from rag_service.auth.sign_in import SignIn
 from rag_service.components import Components, Plugins, open_components, open_keyword_engine
 from rag_service.domain import Hit, Identity, Role
-from rag_service.errors import ConfigurationError, PermissionDeniedError
+from rag_service.errors import ConfigurationError, ReadOnlyKnowledgeError
 from rag_service.indices import load_index, shipped_names
 from rag_service.ingest.documents import Ingested
 from rag_service.ingest.reingest import Reingestion, warn_of_stale
@@ -64,13 +64,6 @@ _WAITING_THREADS = 4  # besides one for each processor: files and object stores 
 _EMBEDDED_GRACE = 2.0  # seconds for jobs to end; the streams had theirs before, and jobs lose little
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
-
-
-class ReadOnlyKnowledgeError(PermissionDeniedError):
-    """An upload to a knowledge base that is a file."""
-
-    code = "knowledge_base_read_only"
-    help = "Edit the file at RAG_KNOWLEDGE_BASE_PATH and start again, or turn RAG_ENABLED on."
 
 
 def create_app(

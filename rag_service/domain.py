@@ -66,7 +66,7 @@ Box = tuple[int, int, int, int]  # left, top, right, bottom in thousandths of th
 MAIL_HEADER = "header"  # the part of a mail that says who wrote to whom, when and about what
 
 
-class Location(msgspec.Struct, frozen=True, kw_only=True):
+class Location(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # no cycles: a long table has 300,000
     """A place in the original document that a person can open. Numbers are 1-based.
 
     Fields that do not apply to the format are None or empty: a PDF has pages, a workbook
@@ -87,7 +87,7 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     boxes: tuple[Box, ...] = ()  # around the words of a quote, on the page as it is shown
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class Span(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """Characters [start, end) of a text and where they stand in the original.
 
     A structure of msgspec, as `Location`: each search reads hundreds from JSON.

@@ -1,4 +1,49 @@
-"""The error tree. Each class carries a stable code, whether a retry can help, and what to do.
+"""The error tree. Each class has a stable code, says whether a retry can help, and what to do.
+
+    RagError
+      InputError
+        ArchiveError
+          ArchiveVersionError
+          ArchiveTooLargeError
+      ConfigurationError
+        DefinitionError
+        UnsafeRoleError
+        EvalSetError
+      NotFoundError
+        UnknownUserError
+      ConflictError
+        NotShareableError
+        NoPasswordsError
+      AuthenticationError
+      PermissionDeniedError
+        ReadOnlyKnowledgeError
+      RateLimitedError
+      DocumentError
+        NoTextError
+        ScannedError
+        ProtectedError
+        ReaderKilledError
+        UnsupportedMediaError
+        TooLargeError
+      ModelError
+        ModelBusyError
+        PromptTooLongError
+        EmbeddingError
+        RerankError
+        ModelOutputError
+      ContextOverflowError
+      PluginError
+      StoreError
+        UnreachableError
+        NoSpaceError
+        IssuerUnreachableError
+      SearchTimeoutError
+      ClusterError
+      ServiceUnreachableError
+      SourceError
+
+Modules below add their own: errors of a protocol (`api/http/problems.py`, `api/openai/errors.py`), and signals that
+never leave a package.
 
 `message` is written for the person who reads the reply: it names what is wrong and reveals no
 internals. The cause stays on `__cause__` for the log.
@@ -72,11 +117,24 @@ class UnsafeRoleError(ConfigurationError):
     help = "Connect as the role that `rag-service migrate` creates, not as the owner or a superuser."
 
 
+class EvalSetError(ConfigurationError):
+    """An eval set cannot be used. The message names file, line and key, and how to fix it."""
+
+    code = "invalid_eval_set"
+    help = "Correct the named line; docs/how-to/evaluate.md describes the formats."
+
+
 class NotFoundError(RagError):
     """The object does not exist, or the caller may not know that it exists."""
 
     code = "not_found"
     help = "Check the id. Objects of other users are reported as not found."
+
+
+class UnknownUserError(NotFoundError):
+    """Nobody has the name or id that a command names."""
+
+    help = "`rag-service users list` shows all users."
 
 
 class ConflictError(RagError):
@@ -93,6 +151,12 @@ class NotShareableError(ConflictError):
     help = "Ask in a new conversation what can be answered from documents that others may read, and share that one."
 
 
+class NoPasswordsError(ConflictError):
+    """Users sign in with a provider here, or with keys alone."""
+
+    help = "Set RAG_PUBLIC_URL without RAG_OIDC_ISSUER, or create a key for the user."
+
+
 class AuthenticationError(RagError):
     code = "not_authenticated"
     help = "Send a valid API key or bearer token in the Authorization header, or sign in on the page."
@@ -101,6 +165,13 @@ class AuthenticationError(RagError):
 class PermissionDeniedError(RagError):
     code = "not_permitted"
     help = "Ask an administrator for the role or scope that this action needs."
+
+
+class ReadOnlyKnowledgeError(PermissionDeniedError):
+    """An upload to a knowledge base that is a file."""
+
+    code = "knowledge_base_read_only"
+    help = "Edit the file at RAG_KNOWLEDGE_BASE_PATH and start again, or turn RAG_ENABLED on."
 
 
 class RateLimitedError(RagError):
@@ -221,6 +292,10 @@ class StoreError(RagError):
     help = "Try again shortly. /health/ready shows the state of each dependency."
 
 
+class UnreachableError(StoreError):
+    """No statement of the transaction reached the database: whatever it was to do is not the cause."""
+
+
 class NoSpaceError(StoreError):
     """A disk is full. What was begun is undone."""
 
@@ -237,6 +312,13 @@ class NoSpaceError(StoreError):
         return None
 
 
+class IssuerUnreachableError(StoreError):
+    """The keys of the token's issuer cannot be fetched."""
+
+    code = "issuer_unavailable"
+    help = "Try again shortly. RAG_JWT_JWKS_URL or RAG_OIDC_ISSUER must be reachable from the service."
+
+
 class SearchTimeoutError(RagError):
     """A statement of a search or list took too long; PostgreSQL ended it. Other requests go on."""
 
@@ -250,6 +332,14 @@ class ClusterError(RagError):
     code = "cluster_unavailable"
     retryable = True
     help = "Fix what `ray status` reports, then run the same command again. Stored documents are skipped."
+
+
+class ServiceUnreachableError(RagError):
+    """The service at the URL does not answer."""
+
+    code = "service_unreachable"
+    retryable = True
+    help = "Check the URL, and that `rag-service serve` is running there."
 
 
 class SourceError(RagError):

@@ -1,4 +1,4 @@
-"""`python -m evals.benchmarks retrieval | growth | ingest | answer | quotes | judge | load | fair`."""
+"""`python -m evals.benchmarks retrieval | growth | ingest | answer | quotes | judge | load | fair | conversation`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evals.benchmarks.answer import AnswerOptions, measure_answers
+from evals.benchmarks.conversation import measure_conversation
 from evals.benchmarks.corpus import EVERYTHING, SHARES, generate_corpus
 from evals.benchmarks.database import load_corpus, open_bench_database
 from evals.benchmarks.fair import WAYS, FairOptions, measure_fairness
@@ -98,6 +99,20 @@ def answer(documents: Path, questions: int, connections: int, processes: int, se
     async def run() -> list[Row]:
         async with open_ingest_bench(read_quiet_settings()) as bench:
             return await measure_answers(bench, documents, options)
+
+    _show(run_command(run()), as_json=as_json)
+
+
+@benchmarks.command()
+@_DOCUMENTS
+@click.option("--rounds", type=click.IntRange(10), default=60, show_default=True, help="Of each turn.")
+@_JSON
+def conversation(documents: Path, rounds: int, as_json: bool) -> None:
+    """The 2nd, 50th and 100th turn of a conversation with a chat model of zero latency."""
+
+    async def run() -> list[Row]:
+        async with open_ingest_bench(read_quiet_settings()) as bench:
+            return await measure_conversation(bench, documents, rounds=rounds)
 
     _show(run_command(run()), as_json=as_json)
 

@@ -15,6 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from evals.conversations.long import LongReply, hold_long, read_long
 from evals.conversations.measure import TurnFigures, TurnReply, count_replies, hold
 from evals.conversations.turns import (
     ASKS,
@@ -43,10 +44,11 @@ _NEW_PATH = click.Path(path_type=Path)
 @click.option("--replies", is_flag=True, help="Print each turn that is not right, clean and green, or wrongly green.")
 @click.option("--dump", type=_NEW_PATH, help="Write what the judge is shown of each turn into this folder.")
 @click.option("--check", is_flag=True, help="Only check the conversations: fields, and whether the evidence is shown.")
+@click.option("--long", "is_long", is_flag=True, help="Instead: what was said first, asked for in turn 30.")
 @click.option("--folder", type=_NEW_PATH, help="Keep the database here, so that another run need not ingest.")
 def main(
     files: tuple[Path, ...], half: str | None, judges: tuple[str, ...], replies: bool, dump: Path | None,
-    check: bool, folder: Path | None,
+    check: bool, is_long: bool, folder: Path | None,
 ) -> None:  # fmt: skip
     """Hold written conversations, of these files or of evals/conversations, and count the replies by what is asked.
 
@@ -57,6 +59,9 @@ def main(
     if problems := find_turn_problems(given):
         raise click.ClickException("\n".join(problems))
     with tempfile.TemporaryDirectory() as made:
+        if is_long:
+            _print_long(asyncio.run(_hold_long(folder or Path(made))))
+            return
         for judge in (WITHOUT,) if check else judges:
             found = asyncio.run(_hold_all(given, judge, folder or Path(made)))
             if check:
@@ -76,6 +81,27 @@ async def _hold_all(given: Sequence[Conversation], judge: str, folder: Path) -> 
         await bench.examine()
         await bench.ingest((one.set_name for one in given), lambda text: click.echo(text, err=True))
         return [reply for one in given for reply in await hold(bench, one)]
+
+
+async def _hold_long(folder: Path) -> list[LongReply]:
+    developed = read_half("developed")
+    async with open_bench("right", folder) as bench:
+        await bench.examine()
+        await bench.ingest((one.set_name for one in developed), lambda text: click.echo(text, err=True))
+        return await hold_long(bench, developed, read_long())
+
+
+def _print_long(found: Sequence[LongReply]) -> None:
+    for one in found:
+        reply = one.reply
+        state = f"told={one.is_told} shown={one.is_shown} green={reply.is_green} prompt={one.characters}"
+        click.echo(f"{reply.answer.id} {reply.answer.question!r}: {state} {reply.why_not}")
+    counts = (
+        sum(one.is_told for one in found),
+        sum(one.is_shown for one in found),
+        sum(one.reply.is_green for one in found),
+    )
+    click.echo("of {}: {} told what was said, {} shown what it rests on, {} green".format(len(found), *counts))
 
 
 def _print_check(given: Sequence[Conversation], found: Sequence[TurnReply]) -> None:

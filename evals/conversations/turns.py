@@ -17,6 +17,7 @@ ASKS = (  # what a turn asks for
     "first", "pronoun", "ellipsis", "comparison", "correction", "version", "reckoning", "form", "language", "source",
     "sure", "thanks", "subject", "back",
 )  # fmt: skip
+_MARK = re.compile(r"\[C\d+\]")
 _FIRST = 30  # letters and digits by which a written reply is recognised
 
 
@@ -58,21 +59,22 @@ def read_file(path: Path, *, half: str = "") -> list[Conversation]:
 
 
 def _read_conversation(row: Mapping[str, Any], half: str) -> Conversation:
-    turns = []
-    for number, turn in enumerate(row["turns"], start=1):
-        shared = {"set": row["set"], "conversation": row["id"], "half": half, "question": turn["asked"]}
-        shared |= {"language": turn.get("language", row["language"]), "standalone": turn["standalone"]}
-        shared |= {"steps": turn.get("steps", ()), "id": f"{row['id']}.{number}"}
-        own = {key: turn[key] for key in ("sentences", "answers", "form", "style", "gold") if key in turn}
-        answer = read_answer({**shared, "right": True, **own})
-        near = tuple(
-            read_answer(
-                {**shared, "right": False, **miss, "of": answer.id, "id": f"{answer.id}.{miss['kind']}-{count}"}
-            )
-            for count, miss in enumerate(turn.get("near", ()), start=1)
-        )
-        turns.append(Turn(asks=turn["asks"], answer=answer, near=near))
-    return Conversation(id=row["id"], set_name=row["set"], language=row["language"], turns=tuple(turns))
+    turns = tuple(read_turn(row, turn, half=half, number=number) for number, turn in enumerate(row["turns"], start=1))
+    return Conversation(id=row["id"], set_name=row["set"], language=row["language"], turns=turns)
+
+
+def read_turn(row: Mapping[str, Any], turn: Mapping[str, Any], *, half: str, number: int) -> Turn:
+    """Read a turn of the conversation in a row."""
+    shared = {"set": row["set"], "conversation": row["id"], "half": half, "question": turn["asked"]}
+    shared |= {"language": turn.get("language", row["language"]), "standalone": turn["standalone"]}
+    shared |= {"steps": turn.get("steps", ()), "id": f"{row['id']}.{number}"}
+    own = {key: turn[key] for key in ("sentences", "answers", "form", "style", "gold") if key in turn}
+    answer = read_answer({**shared, "right": True, **own})
+    near = tuple(
+        read_answer({**shared, "right": False, **miss, "of": answer.id, "id": f"{answer.id}.{miss['kind']}-{count}"})
+        for count, miss in enumerate(turn.get("near", ()), start=1)
+    )
+    return Turn(asks=turn["asks"], answer=answer, near=near)
 
 
 def find_turn_problems(conversations: Sequence[Conversation]) -> list[str]:
@@ -111,4 +113,4 @@ def say(answer: Answer) -> str:
 
 def begins_as_written(text: str, answer: Answer) -> bool:
     """Return whether a reply begins with what the model wrote: nothing was put before it."""
-    return fold(text).startswith(fold(say(answer).split("[")[0])[:_FIRST])
+    return fold(_MARK.sub("", text)).startswith(fold(say(answer).split("[")[0])[:_FIRST])

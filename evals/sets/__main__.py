@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 import click
 from rich import box
@@ -32,7 +33,7 @@ def main(names: tuple[str, ...], replies: bool, save: bool, second: bool, as_jso
     The service is opened with the packaged embedding model and without a chat model, in a folder of its own.
     """
     asked: dict[str, list[Reply]] = {}
-    chosen = {"database_url": None, "chat_provider": "extractive", "embedding_provider": "local"}
+    chosen: dict[str, Any] = {"database_url": None, "chat_provider": "extractive", "embedding_provider": "local"}
     with tempfile.TemporaryDirectory() as folder, open_service(data_dir=Path(folder), **chosen) as service:
         for name in names or set_names():
             click.echo(f"{name} ...", err=True)

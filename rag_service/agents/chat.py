@@ -20,7 +20,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.confidence import NO_CONFIDENCE
-from rag_service.answering.conversation import history_for, languages_of_turns
+from rag_service.answering.conversation import find_remembered, history_for, languages_of_turns
 from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
@@ -126,7 +126,7 @@ class AgentChat:
             instructions="\n\n".join(filter(None, (query.agent.spec.system_prompt, query.instructions))),
             turns=query.turns if corpora else (),
             languages=languages_of_turns(query.turns),
-            history=history_for(chat, query.turns),
+            history=history_for(chat, query.turns, find_remembered(query.turns, query.question)),
             personal_corpora=frozenset(scope.personal_ids),
             agent_id=query.agent.id,
             answer_id=query.answer_id,

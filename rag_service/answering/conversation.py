@@ -6,6 +6,7 @@ without one, a question that needs the one before is joined to it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
@@ -17,8 +18,9 @@ from rag_service.domain import Hit, Purpose, Turn
 from rag_service.errors import ModelError
 from rag_service.language.detection import choose_language, guess_language
 from rag_service.language.languages import Questions, languages_of
-from rag_service.language.words import count_tokens, terms, words
+from rag_service.language.words import count_tokens, terms, word_forms, words
 from rag_service.models.llm.model import ChatModel, collect
+from rag_service.recent import kept_apart
 from rag_service.retrieval.query import FollowUp
 
 FindPassages = Callable[[str], Awaitable[Sequence[Hit]]]  # of a question, best first
@@ -26,7 +28,11 @@ FindPassages = Callable[[str], Awaitable[Sequence[Hit]]]  # of a question, best 
 log = structlog.get_logger(__name__)
 
 HISTORY_TURNS = 5  # turns before the question that are kept
+_SEARCHED = 200  # turns that are searched for what a message comes back to
+_SEARCHED_CHARS = 1_000  # of each
+_REMEMBERED = 3  # earlier exchanges that are shown again: of evals/conversations/long.jsonl 1, 2, 3 find 8, 9, 10
 _HISTORY_TOKENS = 4000  # maximum of these turns together
+_CHARS_OF_TOKEN = 8  # more than any text has on average: a longer one need not be counted to its end
 _HISTORY_SHARE = 0.3  # maximum share of the window for the history: the passages need room, too
 _REWRITE_TOKENS = 60  # a question has 10 to 30
 _REWRITE_CHARS = 600
@@ -39,22 +45,57 @@ _CHAIN = 5  # earlier questions looked at: each one of few words costs two searc
 _FAVOUR = 0.7
 
 
-def history_for(chat: ChatModel, turns: Sequence[Turn]) -> str:
-    """The newest turns, as many as a model's window has room for, as it reads them."""
+def history_for(chat: ChatModel, turns: Sequence[Turn], remembered: Sequence[int] = ()) -> str:
+    """Return the newest turns and the remembered ones, as many as a model's window has room for, as it reads them."""
     limit = min(_HISTORY_TOKENS, int(chat.context_window * _HISTORY_SHARE))
-    return render_history(cut_history(turns, max_tokens=limit))
+    return render_history(cut_history(turns, max_tokens=limit, remembered=remembered))
 
 
-def cut_history(turns: Sequence[Turn], *, max_tokens: int) -> tuple[Turn, ...]:
-    """The newest of the last five turns that fit into the tokens."""
-    kept: list[Turn] = []
-    used = 0
-    for turn in reversed(turns[-HISTORY_TURNS:]):
-        used += count_tokens(turn.content)
-        if used > max_tokens:
-            break
-        kept.append(turn)
-    return tuple(reversed(kept))
+def cut_history(turns: Sequence[Turn], *, max_tokens: int, remembered: Sequence[int] = ()) -> tuple[Turn, ...]:
+    """Return the last five turns, newest first as far as they fit into the tokens, then those at these places.
+
+    In the order of the conversation. Of a turn that does not fit the beginning is kept.
+    """
+    kept: dict[int, Turn] = {}
+    room = max_tokens
+    for place in (*reversed(range(max(0, len(turns) - HISTORY_TURNS), len(turns))), *remembered):
+        turn = turns[place]
+        content = turn.content[: room * _CHARS_OF_TOKEN]
+        if (used := count_tokens(content)) > room:
+            content, used = content[:room], room
+        if content:
+            kept[place] = Turn(role=turn.role, content=content)
+            room -= used
+    return tuple(kept[place] for place in sorted(kept))
+
+
+def find_remembered(turns: Sequence[Turn], message: str) -> tuple[int, ...]:
+    """Return the places of turns before the last five that a message comes back to, those that fit best first.
+
+    A question and its answer belong together. What they share with the message is weighted as BM25 weights terms:
+    a word that most exchanges have says little. No model is asked.
+    """
+    exchanges: list[list[int]] = []
+    for place in range(max(0, len(turns) - _SEARCHED), max(0, len(turns) - HISTORY_TURNS)):
+        if turns[place].role == "user" or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(place)
+    held = [frozenset().union(*(_forms(turns[place].content[:_SEARCHED_CHARS]) for place in one)) for one in exchanges]
+    weights = {term: _weigh(term, held) for term in _content(message)}
+    shared = [sum(weights[term] for term in weights.keys() & forms) for forms in held]
+    best = sorted((number for number, score in enumerate(shared) if score), key=lambda number: -shared[number])
+    return tuple(place for number in best[:_REMEMBERED] for place in exchanges[number])
+
+
+def _weigh(term: str, held: Sequence[frozenset[str]]) -> float:
+    """Return the idf of BM25."""
+    count = sum(term in forms for forms in held)
+    return math.log(1 + (len(held) - count + 0.5) / (count + 0.5))
+
+
+@kept_apart(5_000)
+def _forms(text: str) -> frozenset[str]:
+    return frozenset(word_forms(text))
 
 
 def languages_of_turns(turns: Sequence[Turn]) -> tuple[str, ...]:
@@ -129,17 +170,18 @@ def _goes_on(asked: Sequence[str], questions: Questions) -> bool:
 
 
 async def make_standalone(
-    question: str, history: Sequence[Turn], chat: ChatModel, prompts: Prompts, find: FindPassages
+    question: str, history: Sequence[Turn], said: str, chat: ChatModel, prompts: Prompts, find: FindPassages
 ) -> tuple[str, FollowUp | None]:
     """The question rewritten to be understood without the conversation, and what was done to it.
 
-    If the model fails, the question is joined to those before. `find` searches for a question.
+    If the model fails, the question is joined to those before. `said` is the conversation as a model reads it, and
+    `find` searches for a question.
     """
     if not history:
         return question, None
     if chat.only_quotes:
         return await lean_on_history(question, history, find)
-    values = {"boundary": new_boundary(), "context": history_for(chat, history), "question": neutralise(question)}
+    values = {"boundary": new_boundary(), "context": said, "question": neutralise(question)}
     language = choose_language(question, languages_of_turns(history))
     system, user = prompts.template("rewrite", language).render(values)
     messages = [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]

@@ -30,7 +30,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from rag_service.answering.conversation import languages_of_turns, lean_on_history
+from rag_service.answering.conversation import find_remembered, languages_of_turns, lean_on_history
 from rag_service.answering.events import AnswerComplete, AnswerEvent
 from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
@@ -60,7 +60,8 @@ PLUGIN_SECONDS = 30.0  # time limit of a postprocessor that is not ours
 _EVENTS_AHEAD = 64  # size of the queue between answering and reading
 
 Recorder = Callable[[RagQuery, Answer], Awaitable[bool]]  # whether it is stored
-Recall = Callable[[RagQuery], Awaitable[tuple[Hit, ...]]]  # passages that the last answers of a conversation cited
+# Passages that the last answers of a conversation cited, and those that the answers it comes back to cited.
+Recall = Callable[[RagQuery], Awaitable[tuple[tuple[Hit, ...], tuple[Hit, ...]]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             out_of_scope: relevance that the last passage must reach by default, 0..1.
             postprocessors: run after the built-in ones.
             record: stores each finished answer; None stores none.
-            recall: finds what the last answers cited; None: only what is found now is shown.
+            recall: finds what earlier answers cited; None: only what is found now is shown.
             keeps: whether what was made for a question is kept for the next ones of the same user.
         """
         super().__init__(
@@ -247,8 +248,10 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             else:
                 query.languages = tuple(dict.fromkeys([*languages_of_turns(query.turns), *query.languages]))
                 if query.turns:
-                    if self._recall is not None and not query.model.only_quotes:
-                        query.earlier = await self._recall(query)
+                    if not query.model.only_quotes:
+                        query.remembered = find_remembered(query.turns, query.question)
+                        if self._recall is not None:
+                            query.earlier, query.earlier_still = await self._recall(query)
                     await self._synthesizer.condense(query, partial(self._find, query))
                 response = cast("CitedResponse", await super()._aquery(query))
         latency = round((time.perf_counter() - started) * 1000, 1)

@@ -130,31 +130,38 @@ class AnswerRecorder:
             return False
         return True
 
-    async def recall(self, query: RagQuery) -> tuple[Hit, ...]:
-        """Return the passages that the last two answers of the conversation cited, the newest answer's first.
+    async def recall(self, query: RagQuery) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+        """Return the passages that the last two answers of the conversation cited, and those of remembered answers.
 
-        What a client sends as an earlier answer is looked up by its text among one's own records, so that a forged one
-        brings nothing. Passages that may not be read any more, that a newer version has replaced, or that lie outside
-        the scope of the request, are left out. Nothing is recalled while the database fails.
+        Those of the newest answer first. What a client sends as an earlier answer is looked up by its text among one's
+        own records, so that a forged one brings nothing. Passages that may not be read any more, that a newer version
+        has replaced, or that lie outside the scope of the request, are left out. Nothing is recalled while the database
+        fails.
         """
-        said = [(number, turn.content) for number, turn in enumerate(_answers(query.turns), start=1)][-_RECALLED:]
-        if not said or not _is_simple(query.filters):
-            return ()
+        said = {number: turn.content for number, (_, turn) in enumerate(_answers(query.turns), start=1)}
+        places = {place: number for number, (place, _) in enumerate(_answers(query.turns), start=1)}
+        last = sorted(said, reverse=True)[:_RECALLED]
+        before = [places[place] for place in query.remembered if place in places and places[place] not in last]
+        if not last or not _is_simple(query.filters):
+            return (), ()
         try:
             async with self._database.transaction(query.identity) as connection:
-                cited = await read_cited(connection, [text for _, text in said])
+                cited = await read_cited(connection, [said[number] for number in (*last, *before)])
                 chunks = await read_passages(connection, [one for ids in cited.values() for one in ids])
         except StoreError as error:
             log.warning("earlier_passages_unknown", exc_info=error)
-            return ()
+            return (), ()
         found: dict[str, Hit] = {}
-        for number, text in reversed(said):
-            for chunk_id, content in cited.get(text, {}).items():
+        for number in (*last, *before):
+            for chunk_id, content in cited.get(said[number], {}).items():
                 chunk = chunks.get(chunk_id)
                 is_current = chunk is not None and chunk.document.content_hash == content
                 if chunk is not None and is_current and _is_within(query.filters, chunk.document):
                     found.setdefault(chunk_id, Hit(chunk=chunk, scores=Scores(relevance=0.0), from_turn=number))
-        return tuple(found.values())
+        of_last, others = (
+            [hit for hit in found.values() if (hit.from_turn in last) is is_last] for is_last in (True, False)
+        )
+        return tuple(of_last), tuple(others)
 
 
 def _is_simple(filters: Filters) -> bool:
@@ -172,8 +179,9 @@ def _is_within(filters: Filters, document: DocumentRef) -> bool:
     return all(not wanted or given in wanted for wanted, given in allowed) and set(filters.tags) <= set(document.tags)
 
 
-def _answers(turns: Sequence[Turn]) -> Iterator[Turn]:
-    return (turn for turn in turns if turn.role == "assistant")
+def _answers(turns: Sequence[Turn]) -> Iterator[tuple[int, Turn]]:
+    """Yield the answers with their places."""
+    return ((place, turn) for place, turn in enumerate(turns) if turn.role == "assistant")
 
 
 @dataclass(frozen=True, kw_only=True)

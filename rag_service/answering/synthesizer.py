@@ -185,7 +185,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         return await self._say(query, text, query.found.plan.language, doubt)
 
     def _gather(self, query: RagQuery, sources: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """The passages that are returned: those that the last answers cited, then those that were found.
+        """The passages that are returned: what the last answers cited, what was found, what remembered answers cited.
 
         Where the caller has chosen the passages, or an owner's postprocessor has, earlier ones are not added.
         """
@@ -194,10 +194,12 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if query.given is not None or query.postprocessed:
             return sources or self._worth_searching(query)
         found = {hit.chunk.id: hit for hit in query.found.hits}
-        earlier = [
-            replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit for hit in query.earlier
-        ]
-        return _unique(*earlier, *(sources or (() if earlier else self._worth_searching(query))))
+        earlier, before = (
+            [replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit for hit in hits]
+            for hits in (query.earlier, query.earlier_still)
+        )
+        found_now = sources or (() if earlier or before else self._worth_searching(query))
+        return _unique(*earlier, *found_now, *before)
 
     def _next(self, query: RagQuery) -> Iterator[Hit]:
         """What was found after the passages that are returned: a prompt takes as many as its tokens allow."""
@@ -240,9 +242,9 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     async def condense(self, query: RagQuery, find: FindPassages) -> None:
         """Make the question standalone; what was said before stays for the prompt. `find` searches for it alone."""
-        query.history = history_for(query.model, query.turns)
+        query.history = history_for(query.model, query.turns, query.remembered)
         query.query_str, query.follow_up = await make_standalone(
-            query.question, query.turns, query.model, self._prompts, find
+            query.question, query.turns, query.history, query.model, self._prompts, find
         )
 
     def _reasons(self, doubts: Sequence[Doubt], language: str) -> tuple[Reason, ...]:

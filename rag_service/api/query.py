@@ -103,8 +103,9 @@ async def _answer_and_keep(
     if "tenancy" not in request.app.state:
         name = "keep" if body.keep else "conversationId"
         raise InvalidRequestError([FieldError(name, "is not available: with RAG_ENABLED=false, nothing is stored")])
-    from rag_service.api.agents.history import keep_answers, read_history  # loads the database's packages
+    from rag_service.api.agents.history import keep_answers  # loads the database's packages
     from rag_service.api.http.access import make_caller, require_scope
+    from rag_service.store.accounts.conversations import read_history
     from rag_service.store.accounts.keys import Scope
 
     require_scope(identity, Scope.WRITE)

@@ -21,9 +21,9 @@ import httpx
 import structlog
 
 from rag_service.auth.sessions import derive
-from rag_service.auth.tokens import IssuerUnreachableError, KeySet, fetch_json
+from rag_service.auth.tokens import KeySet, fetch_json
 from rag_service.domain import Role
-from rag_service.errors import AuthenticationError
+from rag_service.errors import AuthenticationError, IssuerUnreachableError
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)

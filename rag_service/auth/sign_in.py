@@ -15,7 +15,13 @@ from uuid import UUID
 import structlog
 
 from rag_service.auth.passwords import hash_password, is_password
-from rag_service.errors import AuthenticationError, ConflictError, PermissionDeniedError, RateLimitedError, StoreError
+from rag_service.errors import (
+    AuthenticationError,
+    NoPasswordsError,
+    PermissionDeniedError,
+    RateLimitedError,
+    StoreError,
+)
 from rag_service.settings import Settings
 from rag_service.store.accounts.sessions import (
     accept_invitation,
@@ -43,12 +49,6 @@ _PASSWORDS_WAITING = 16  # some two seconds; more are turned away
 _HOST_BITS = 64  # of an IPv6 address: one customer has as many
 
 _NOT_INVITED = "This invitation is unknown, used or expired. Ask for a new one."
-
-
-class NoPasswordsError(ConflictError):
-    """Users sign in with a provider here, or with keys alone."""
-
-    help = "Set RAG_PUBLIC_URL without RAG_OIDC_ISSUER, or create a key for the user."
 
 
 async def make_invitation(connection: Connection, settings: Settings, user_id: UUID) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import jwt
 import structlog
 
-from rag_service.errors import AuthenticationError, StoreError
+from rag_service.errors import AuthenticationError, IssuerUnreachableError
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -26,13 +26,6 @@ _FETCH_SECONDS = 5.0
 _FETCH_BYTES = 512 * 1024
 _JWKS_SECONDS = 300.0  # a key set is fetched again after
 _JWKS_PAUSE_SECONDS = 5.0  # at least, between two fetches: unknown key ids must not make us flood the issuer
-
-
-class IssuerUnreachableError(StoreError):
-    """The keys of the token's issuer cannot be fetched."""
-
-    code = "issuer_unavailable"
-    help = "Try again shortly. RAG_JWT_JWKS_URL or RAG_OIDC_ISSUER must be reachable from the service."
 
 
 class TokenChecker:

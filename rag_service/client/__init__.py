@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from rag_service.client.asking import AskOptions, SearchOptions
 from rag_service.client.results import CitedAnswer, ImportReport, IngestedFile, IngestReport, Passages, Table, table
 from rag_service.client.service import Corpora, CorpusView, Service
 from rag_service.errors import ConfigurationError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # importing the package must not load LlamaIndex
     from rag_service.models.judge.judge import Judge
 
 __all__ = [
+    "AskOptions",
     "CitedAnswer",
     "Corpora",
     "CorpusView",
@@ -35,6 +37,7 @@ __all__ = [
     "IngestReport",
     "IngestedFile",
     "Passages",
+    "SearchOptions",
     "Service",
     "Table",
     "open_service",

@@ -1,9 +1,9 @@
-"""What `search`, `ask`, `retriever` and `query_engine` take, as the requests of the API."""
+"""The arguments of `search`, `ask`, `retriever` and `query_engine`, and the requests of the API made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
 import msgspec
@@ -19,32 +19,52 @@ Filter = Mapping[str, Any]  # as `filter` of the API: {"field": "year", "operato
 Messages = Sequence["Mapping[str, str] | ChatMessage"]  # {"role": "user", "content": "…"}
 
 
-def make_request(
-    question: str,
-    *,
-    top_k: int | None = None,
-    threshold: float | None = None,
-    source: str | None = None,
-    tags: Sequence[str] = (),
-    file_name: str | None = None,
-    document_ids: Sequence[UUID] = (),
-    corpus_ids: Sequence[UUID] = (),
-    fields: Mapping[str, str] | None = None,
-    filter: Filter | MetadataFilters | None = None,
-) -> SearchRequest:
-    """The request of a search; its arguments are those of `Service.search`."""
+class SearchOptions(TypedDict, total=False):
+    """Options of `search`, `ask`, `retriever` and `query_engine`; `Service.search` describes them."""
+
+    top_k: int | None
+    threshold: float | None
+    source: str | None
+    tags: Sequence[str]
+    file_name: str | None
+    document_ids: Sequence[UUID]
+    corpus_ids: Sequence[UUID]
+    fields: Mapping[str, str] | None
+    filter: Filter | MetadataFilters | None
+
+
+class AskOptions(SearchOptions, total=False):
+    """Options of `ask`, which `Service.ask` describes."""
+
+    messages: Messages
+    keep: bool
+    conversation_id: UUID | None
+    replaces: UUID | None
+
+
+def make_request(question: str, **options: Unpack[SearchOptions]) -> SearchRequest:
+    """Return the request of a search. Raises TypeError for an option that does not exist."""
+    _refuse_others(options, SearchOptions.__annotations__)
+    filter = options.get("filter")
     return SearchRequest(
         query=question,
-        top_k=top_k,
-        similarity_threshold=threshold,
-        source=source,
-        tags=list(tags),
-        file_name=file_name,
-        document_ids=list(document_ids),
-        corpus_ids=list(corpus_ids),
-        fields=dict(fields or {}),
+        top_k=options.get("top_k"),
+        similarity_threshold=options.get("threshold"),
+        source=options.get("source"),
+        tags=list(options.get("tags", ())),
+        file_name=options.get("file_name"),
+        document_ids=list(options.get("document_ids", ())),
+        corpus_ids=list(options.get("corpus_ids", ())),
+        fields=dict(options.get("fields") or {}),
         filter=None if filter is None else _as_mapping(filter),
     )
+
+
+def _refuse_others(options: Iterable[str], known: Iterable[str]) -> None:
+    """Raise TypeError for an option that is not among those known, as Python does for an argument."""
+    for name in options:
+        if name not in set(known):
+            raise TypeError(f"unexpected keyword argument {name!r}; there are {', '.join(known)}")
 
 
 def _as_mapping(given: Filter | MetadataFilters) -> dict[str, Any]:
@@ -62,23 +82,22 @@ def _as_mapping(given: Filter | MetadataFilters) -> dict[str, Any]:
     return {"and" if given.condition is None else given.condition.value: parts}
 
 
-def make_answer_request(
-    search: SearchRequest,
-    messages: Messages,
-    *,
-    stream: bool,
-    keep: bool,
-    conversation_id: UUID | None,
-    replaces: UUID | None,
-) -> AnswerRequest:
-    """The request of an answer to the question of a search. Raises InputError if a message is none."""
+def make_answer_request(question: str, *, stream: bool, **options: Unpack[AskOptions]) -> AnswerRequest:
+    """Return the request of an answer.
+
+    Raises:
+        InputError: a message has another role, or no content.
+        TypeError: an option does not exist.
+    """
+    _refuse_others(options, AskOptions.__annotations__)
+    searched = {name: value for name, value in options.items() if name in SearchOptions.__annotations__}
     return AnswerRequest(
-        **msgspec.structs.asdict(search),
-        messages=[_read_message(message) for message in messages],
+        **msgspec.structs.asdict(make_request(question, **searched)),  # type: ignore[arg-type]  # they are its options
+        messages=[_read_message(message) for message in options.get("messages", ())],
         stream=stream,
-        keep=keep,
-        conversation_id=conversation_id,
-        replaces=replaces,
+        keep=options.get("keep", False),
+        conversation_id=options.get("conversation_id"),
+        replaces=options.get("replaces"),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from rag_service.api.agents.history import keep_answers, read_history
+from rag_service.api.agents.history import keep_answers
 from rag_service.api.corpora.schemas import CorpusBody, ImportBody
 from rag_service.api.corpora.transfer import present_import
 from rag_service.api.http.check import check_events, check_text
@@ -36,6 +36,7 @@ from rag_service.ingest.transfer.files import write_export
 from rag_service.ingest.transfer.importing import ImportOptions
 from rag_service.retrieval.query import Mode, RagQuery
 from rag_service.settings import Settings
+from rag_service.store.accounts.conversations import read_history
 from rag_service.store.corpora import select_corpora
 from rag_service.store.database import Connection
 from rag_service.store.documents.documents import DocumentInput

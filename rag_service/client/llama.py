@@ -5,10 +5,9 @@ The work runs on the service's own loop, because the database's connections belo
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -31,7 +30,7 @@ from rag_service.answering.tools.toolbox import Tools
 from rag_service.api.http.events import WireEvent
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, DeltaData, PassageBody, SearchRequest, SourcesData
 from rag_service.api.mcp.document_tools import describe_result
-from rag_service.client.asking import Filter, make_request
+from rag_service.client.asking import SearchOptions, make_request
 from rag_service.client.background_loop import BackgroundLoop
 from rag_service.client.remote import RemoteBackend
 from rag_service.client.results import CitedAnswer
@@ -41,8 +40,6 @@ from rag_service.retrieval.query import make_node
 from rag_service.unpicklable import Unpicklable
 
 if TYPE_CHECKING:
-    from llama_index.core.vector_stores.types import MetadataFilters
-
     from rag_service.client.embedded import EmbeddedBackend
 
 
@@ -91,6 +88,11 @@ def make_tools(loop: BackgroundLoop, tools: Tools) -> list[FunctionTool]:
     return make_function_tools(use, run=loop.run)
 
 
+def _within(request: SearchRequest, asked: SearchRequest) -> SearchRequest:
+    """Return `asked`, in the corpora of `request` if it names none."""
+    return msgspec.structs.replace(asked, corpus_ids=asked.corpus_ids or request.corpus_ids)
+
+
 class ServiceRetriever(Unpicklable, BaseRetriever):
     """Hybrid retrieval as requests get it: reranked, cut by threshold and top_k."""
 
@@ -101,24 +103,9 @@ class ServiceRetriever(Unpicklable, BaseRetriever):
         self._backend = backend
         self._request = request
 
-    def __call__(
-        self,
-        *,
-        top_k: int | None = None,
-        threshold: float | None = None,
-        source: str | None = None,
-        tags: Sequence[str] = (),
-        file_name: str | None = None,
-        document_ids: Sequence[UUID] = (),
-        corpus_ids: Sequence[UUID] = (),
-        fields: Mapping[str, str] | None = None,
-        filter: Filter | MetadataFilters | None = None,
-    ) -> ServiceRetriever:
-        """The same with these arguments of `Service.search`. Without `corpus_ids`, the corpora stay."""
-        asked = make_request(
-            "", top_k=top_k, threshold=threshold, source=source, tags=tags, file_name=file_name,
-            document_ids=document_ids, corpus_ids=corpus_ids or self._request.corpus_ids, fields=fields, filter=filter,
-        )  # fmt: skip
+    def __call__(self, **options: Unpack[SearchOptions]) -> ServiceRetriever:
+        """Return one like this with these options of `Service.search`. Without `corpus_ids`, the corpora stay."""
+        asked = _within(self._request, make_request("", **options))
         return ServiceRetriever(self._loop, self._backend, asked)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -154,25 +141,9 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
         self._request = request
         self._streaming = streaming
 
-    def __call__(
-        self,
-        *,
-        top_k: int | None = None,
-        threshold: float | None = None,
-        source: str | None = None,
-        tags: Sequence[str] = (),
-        file_name: str | None = None,
-        document_ids: Sequence[UUID] = (),
-        corpus_ids: Sequence[UUID] = (),
-        fields: Mapping[str, str] | None = None,
-        filter: Filter | MetadataFilters | None = None,
-        streaming: bool = False,
-    ) -> ServiceQueryEngine:
-        """The same with these arguments of `Service.search`. Without `corpus_ids`, the corpora stay."""
-        asked = make_request(
-            "", top_k=top_k, threshold=threshold, source=source, tags=tags, file_name=file_name,
-            document_ids=document_ids, corpus_ids=corpus_ids or self._request.corpus_ids, fields=fields, filter=filter,
-        )  # fmt: skip
+    def __call__(self, *, streaming: bool = False, **options: Unpack[SearchOptions]) -> ServiceQueryEngine:
+        """Return one like this with these options of `Service.search`. Without `corpus_ids`, the corpora stay."""
+        asked = _within(self._request, make_request("", **options))
         request = AnswerRequest(**msgspec.structs.asdict(asked))
         return ServiceQueryEngine(self._loop, self._backend, request, streaming=streaming)
 

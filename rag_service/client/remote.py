@@ -32,7 +32,7 @@ from rag_service.api.http.schemas import (
     SourcesData,
     StepData,
 )
-from rag_service.errors import ConfigurationError, InputError, RagError
+from rag_service.errors import ConfigurationError, InputError, RagError, ServiceUnreachableError
 from rag_service.ingest.transfer.files import write_export
 
 T = TypeVar("T")
@@ -58,14 +58,6 @@ class _Event(msgspec.Struct):
 
     event: str
     data: msgspec.Raw = msgspec.Raw()
-
-
-class ServiceUnreachableError(RagError):
-    """The service at the URL does not answer."""
-
-    code = "service_unreachable"
-    retryable = True
-    help = "Check the URL, and that `rag-service serve` is running there."
 
 
 class RemoteBackend:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from uuid import UUID
 
 from rag_service.api.corpora.schemas import CorpusBody
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, CheckBody, CheckedPassage, CheckRequest, PassageBody
-from rag_service.client.asking import Filter, Messages, make_answer_request, make_request
+from rag_service.client.asking import AskOptions, SearchOptions, make_answer_request, make_request
 from rag_service.client.background_loop import BackgroundLoop
 from rag_service.client.event_stream import EventStream
 from rag_service.client.html import table_html
@@ -165,20 +165,7 @@ class Service(Searchable):
         return self._loop.run(sync())
 
     def search(
-        self,
-        question: str,
-        *,
-        top_k: int | None = None,
-        threshold: float | None = None,
-        source: str | None = None,
-        tags: Sequence[str] = (),
-        file_name: str | None = None,
-        document_ids: Sequence[UUID] = (),
-        corpus_ids: Sequence[UUID] = (),
-        fields: Mapping[str, str] | None = None,
-        filter: Filter | MetadataFilters | None = None,
-        alpha: float | None = None,
-        mode: Mode | None = None,
+        self, question: str, *, alpha: float | None = None, mode: Mode | None = None, **options: Unpack[SearchOptions]
     ) -> Passages:
         """Passages down to the last one above the threshold, best first; no language model is called.
 
@@ -199,49 +186,20 @@ class Service(Searchable):
             InputError: an argument is out of range.
             EmbeddingError, StoreError: searching is not possible now.
         """
-        request = make_request(
-            question, top_k=top_k, threshold=threshold, source=source, tags=tags, file_name=file_name,
-            document_ids=document_ids, corpus_ids=corpus_ids, fields=fields, filter=filter,
-        )  # fmt: skip
+        request = make_request(question, **options)
         found = self._loop.run(self._backend.search(request, alpha=alpha, mode=mode))
         return Passages(question=question, language=found.language, items=tuple(found.passages))
 
     @overload
-    def ask(
-        self, question: str, *, top_k: int | None = ..., threshold: float | None = ..., source: str | None = ...,
-        tags: Sequence[str] = ..., file_name: str | None = ..., document_ids: Sequence[UUID] = ...,
-        corpus_ids: Sequence[UUID] = ..., fields: Mapping[str, str] | None = ...,
-        filter: Filter | MetadataFilters | None = ..., messages: Messages = ..., stream: Literal[False] = ...,
-        keep: bool = ..., conversation_id: UUID | None = ..., replaces: UUID | None = ...,
-    ) -> CitedAnswer: ...  # fmt: skip
+    def ask(self, question: str, *, stream: Literal[False] = ..., **options: Unpack[AskOptions]) -> CitedAnswer: ...
 
     @overload
     def ask(
-        self, question: str, *, top_k: int | None = ..., threshold: float | None = ..., source: str | None = ...,
-        tags: Sequence[str] = ..., file_name: str | None = ..., document_ids: Sequence[UUID] = ...,
-        corpus_ids: Sequence[UUID] = ..., fields: Mapping[str, str] | None = ...,
-        filter: Filter | MetadataFilters | None = ..., messages: Messages = ..., stream: Literal[True],
-        keep: bool = ..., conversation_id: UUID | None = ..., replaces: UUID | None = ...,
-    ) -> EventStream[CitedAnswer]: ...  # fmt: skip
+        self, question: str, *, stream: Literal[True], **options: Unpack[AskOptions]
+    ) -> EventStream[CitedAnswer]: ...
 
     def ask(
-        self,
-        question: str,
-        *,
-        top_k: int | None = None,
-        threshold: float | None = None,
-        source: str | None = None,
-        tags: Sequence[str] = (),
-        file_name: str | None = None,
-        document_ids: Sequence[UUID] = (),
-        corpus_ids: Sequence[UUID] = (),
-        fields: Mapping[str, str] | None = None,
-        filter: Filter | MetadataFilters | None = None,
-        messages: Messages = (),
-        stream: bool = False,
-        keep: bool = False,
-        conversation_id: UUID | None = None,
-        replaces: UUID | None = None,
+        self, question: str, *, stream: bool = False, **options: Unpack[AskOptions]
     ) -> CitedAnswer | EventStream[CitedAnswer]:
         """An answer in the question's language, with each citation checked.
 
@@ -261,13 +219,7 @@ class Service(Searchable):
             NotFoundError: a document, corpus or conversation is not there.
             ModelError, EmbeddingError, StoreError: answering is not possible now.
         """
-        search = make_request(
-            question, top_k=top_k, threshold=threshold, source=source, tags=tags, file_name=file_name,
-            document_ids=document_ids, corpus_ids=corpus_ids, fields=fields, filter=filter,
-        )  # fmt: skip
-        request = make_answer_request(
-            search, messages, stream=stream, keep=keep, conversation_id=conversation_id, replaces=replaces
-        )
+        request = make_answer_request(question, stream=stream, **options)
         if stream:
             return EventStream(self._loop, self._backend.stream(request), partial(_as_answer, question))
         return _as_answer(question, self._loop.run(self._backend.answer(request)))

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from rag_service.answering.proof.verify import REFUTED, verify_answer
 from rag_service.domain import Chunk, Citation, CitationStatus, DocumentRef, Hit, Scores
-from rag_service.evaluation.eval_set import EvalSetError
+from rag_service.errors import EvalSetError
 from rag_service.models.judge.calibration import Threshold, calibration_file, write_thresholds
 from rag_service.models.judge.cross_encoder import CrossEncoderJudge
 from rag_service.models.judge.judge import JudgedClaim

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_service.evaluation.eval_set import EvalSet, EvalSetError, Passage, Question, SetKind
+from rag_service.errors import EvalSetError
+from rag_service.evaluation.eval_set import EvalSet, Passage, Question, SetKind
 
 OWN_INDICES = {"procedures_es": "procedures_es", "retirement": "retirement", "samples": "general"}
 _STORED_TOGETHER = 100  # entries of a BEIR corpus that share a document in the store

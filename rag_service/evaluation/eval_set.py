@@ -9,14 +9,7 @@ from enum import StrEnum
 from itertools import permutations
 from pathlib import Path
 
-from rag_service.errors import ConfigurationError
-
-
-class EvalSetError(ConfigurationError):
-    """An eval set cannot be used. The message names file, line and key, and how to fix it."""
-
-    code = "invalid_eval_set"
-    help = "Correct the named line; docs/how-to/evaluate.md describes the formats."
+from rag_service.errors import EvalSetError
 
 
 class SetKind(StrEnum):

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rag_service.errors import ConfigurationError, InputError
-from rag_service.evaluation.eval_set import EvalSetError
+from rag_service.errors import ConfigurationError, EvalSetError, InputError
 from rag_service.evaluation.metrics import LESS_IS_BETTER, by_category
 from rag_service.evaluation.run import SetResult
 from rag_service.evaluation.saved import Difference, SavedRun, means_of, title_of

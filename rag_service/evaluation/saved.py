@@ -22,8 +22,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from rag_service import __version__
-from rag_service.errors import InputError
-from rag_service.evaluation.eval_set import EvalSetError
+from rag_service.errors import EvalSetError, InputError
 from rag_service.evaluation.metrics import Measured, by_category
 from rag_service.evaluation.run import RunOptions, SetResult
 from rag_service.settings import Settings, load_settings

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,11 +80,13 @@ class Chunker(NodeParser):
         spans = read_spans(document.metadata.get(SPANS))
         title = document.metadata.get(TITLE)
         inherited = {key: value for key, value in document.metadata.items() if key != SPANS}
+        span_starts, span_ends = [span.start for span in spans], [span.end for span in spans]  # both sorted
         chunks: list[BaseNode] = []
         for group in self._pack(_pieces(text, spans, self._definition.chunk_tokens)):
             start, end = _trim(text, group[0].start, group[-1].end)
             if start >= end:
                 continue
+            within = spans[bisect_right(span_ends, start) : bisect_left(span_starts, end)]
             headings = max((piece.headings for piece in group), key=len)
             metadata: dict[str, Any] = inherited | {
                 SECTION: " > ".join(heading for heading in headings if heading != title),
@@ -91,7 +94,7 @@ class Chunker(NodeParser):
                 CHUNK_TYPE: self._type_of(headings),
                 CHAR_START: start,
                 CHAR_END: end,
-                SPANS: [write_span(cut(span, start, end)) for span in spans if span.start < end and span.end > start],
+                SPANS: [write_span(cut(span, start, end)) for span in within],
             }
             if any(_is_header(span) for span in spans if span.start < end and span.end > start):
                 metadata[_HEADER] = load_language(metadata.get(LANGUAGE)).mail.header

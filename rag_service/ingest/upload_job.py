@@ -18,12 +18,12 @@ import structlog
 from llama_index.core.schema import BaseNode
 
 from rag_service.domain import Identity
-from rag_service.errors import NotFoundError, RagError, StoreError
+from rag_service.errors import NotFoundError, RagError, StoreError, UnreachableError
 from rag_service.indices import IndexDefinition, find_index
 from rag_service.ingest.documents import Admitted, write_document
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.store.corpora import Corpus, lock_corpora, require_writable
-from rag_service.store.database import Connection, Database, UnreachableError
+from rag_service.store.database import Connection, Database
 from rag_service.store.documents.documents import DocumentInput, NewDocument
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import (

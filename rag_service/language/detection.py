@@ -40,6 +40,7 @@ _RANKED = 20  # languages that the model names
 # questions in 27 languages, see docs/decisions/069-language-of-a-question.md.
 _SURPRISE = 3.0
 _LEAST = 0.3
+_FEW_WORDS = 4  # from which on the model's doubt leaves a language open: in fewer it is wrong more often than our lists
 _OF_DOCUMENT = 0.8  # likewise of a document; tables of names and figures reach 0.6 in some language
 _OWN_SENTENCE = 300  # characters of a question; in a longer text, of the sentence that asks
 _MAX_WORDS = 8  # different words of a question that is guessed by its letters
@@ -89,8 +90,11 @@ def _guess(question: str, expected: Collection[str]) -> str | None:
     likely = {code: found[code] / (1 if code in (*ours, *expected) else _SURPRISE) for code in found}
     known = guess_known_language(question, expected)
     best, weighed = _likeliest(likely)
-    is_other = best not in ours and found.get(best, 0.0) >= _LEAST and weighed > found.get(known or "", 0.0)
-    return best if is_other else known
+    if best not in ours and found.get(best, 0.0) >= _LEAST and weighed > found.get(known or "", 0.0):
+        return best
+    likeliest, _ = _likeliest(found)
+    is_known = likeliest in ("", *ours, *expected) or len(_WORD.findall(question)) < _FEW_WORDS
+    return known if is_known or known in expected else None
 
 
 def guess_known_language(text: str, expected: Collection[str] = ()) -> str | None:

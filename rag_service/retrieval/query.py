@@ -104,7 +104,9 @@ class RagQuery(QueryBundle):
 
     # What became of the conversation.
     history: str = ""  # neutralised, for the prompt
+    remembered: tuple[int, ...] = ()  # places of earlier turns that the question comes back to, for the prompt
     earlier: tuple[Hit, ...] = ()  # passages that the last answers cited and that may still be read, for the prompt
+    earlier_still: tuple[Hit, ...] = ()  # likewise of the remembered answers
     follow_up: FollowUp | None = None  # what the question was made of; None: it is searched for as asked
 
     # What the retriever, the engine and the postprocessors found.

@@ -27,7 +27,7 @@ class RetrievalSettings(SettingGroup):
         5, alias="topk_default", ge=1, description="Passages returned if the request does not set a number."
     )
     max_top_k: int = Field(
-        10, alias="topk_max", ge=1, description="Maximum number of passages that a request can ask for."
+        50, alias="topk_max", ge=1, description="Maximum number of passages that a request can ask for."
     )
     threshold: float = Field(
         0.6,

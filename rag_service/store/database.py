@@ -30,6 +30,7 @@ from rag_service.errors import (
     NotFoundError,
     SearchTimeoutError,
     StoreError,
+    UnreachableError,
     UnsafeRoleError,
 )
 from rag_service.store.migrate import LATEST
@@ -92,10 +93,6 @@ def our_adapters() -> AdaptersMap:
     adapters.register_dumper(BigIntegers, _BigIntegersDumper)
     set_json_loads(msgspec.json.decode, context=adapters)
     return adapters
-
-
-class UnreachableError(StoreError):
-    """No statement of the transaction reached the database: whatever it was to do is not the cause."""
 
 
 class ConnectionTurns(Turns):

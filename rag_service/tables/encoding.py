@@ -72,9 +72,8 @@ def read_batches(table: EncodedTable) -> Iterator[bytes]:
 def _encode(rows: Iterable[TableRow]) -> Iterator[bytes]:
     batch: list[Any] = []
     for row in rows:
-        cells = [None if cell is None else (cell.text, cell.key, cell.number, cell.start) for cell in row.cells]
         is_data = not (row.is_total or row.is_heading)
-        batch.append((row.number, is_data, row.is_heading, row.section, row.page, cells))
+        batch.append((row.number, is_data, row.is_heading, row.section, row.page, row.cells))
         if len(batch) == _BATCH:
             yield zlib.compress(msgspec.json.encode(batch), level=1)
             batch = []
@@ -107,9 +106,10 @@ class _Counts:
             self._keys[place].add(hash(cell.key))
             self._filled[place] += 1
             texts = self.texts[place]
-            is_name = self._columns[place].kind in _NAMES and not cell.text.isdigit()
-            if (cell.number is None or is_name) and texts is not None:
-                texts.setdefault(cell.key, cell.text)
+            if texts is None or cell.key in texts:
+                continue
+            if cell.number is None or (self._columns[place].kind in _NAMES and not cell.text.isdigit()):
+                texts[cell.key] = cell.text
                 if len(texts) > _MAX_TEXTS:
                     self.texts[place] = None
 

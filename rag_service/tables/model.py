@@ -10,6 +10,8 @@ from enum import StrEnum
 from functools import lru_cache
 from uuid import UUID
 
+import msgspec
+
 from rag_service.language.words import fold, words
 from rag_service.recent import kept_apart
 
@@ -60,8 +62,9 @@ class Column:
     filled: int = 0  # number of cells that are not empty, likewise
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A filled cell. A structure of msgspec: long tables have millions."""
+
     text: str  # exactly as it stands in the stored text
     key: str  # its words as `fold_words` writes them
     number: Decimal | None  # None: it is not of the kind of its column

@@ -9,7 +9,7 @@ from uuid import UUID
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
-from rag_service.api.agents.history import KEPT_MESSAGES, keep_answers
+from rag_service.api.agents.history import keep_answers
 from rag_service.api.agents.schemas import ChatBody, ChatRequest
 from rag_service.api.http.access import Caller, CallerDependency, require_scope
 from rag_service.api.http.bodies import AnyRequest, read_json
@@ -25,12 +25,7 @@ from rag_service.domain import Turn
 from rag_service.errors import NotFoundError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.accounts.agents import Agent, read_agent
-from rag_service.store.accounts.conversations import (
-    Message,
-    last_messages,
-    read_conversation,
-    require_project,
-)
+from rag_service.store.accounts.conversations import read_history, require_project
 from rag_service.store.accounts.keys import Scope
 from rag_service.store.database import Connection
 
@@ -87,7 +82,7 @@ async def _prepare(caller: Caller, agent_id: UUID, body: ChatRequest) -> ChatQue
     """Agent, history and question; objects that are not the caller's are not found."""
     from rag_service.agents.chat import ChatQuery
 
-    said: Sequence[MessageRequest | Message] = body.messages[:-1]
+    said: Sequence[MessageRequest | Turn] = body.messages[:-1]
     memory = caller.tenancy.agents
     try:
         agent, stored = await caller.run(_read_context, agent_id, body)
@@ -107,8 +102,8 @@ async def _prepare(caller: Caller, agent_id: UUID, body: ChatRequest) -> ChatQue
     )
 
 
-async def _read_context(connection: Connection, agent_id: UUID, body: ChatRequest) -> tuple[Agent, tuple[Message, ...]]:
-    """The agent, and the last messages of the conversation that is named."""
+async def _read_context(connection: Connection, agent_id: UUID, body: ChatRequest) -> tuple[Agent, tuple[Turn, ...]]:
+    """The agent, and what was said in the conversation that is named."""
     agent = await read_agent(connection, agent_id)
     if not agent.spec.active:
         raise NotFoundError("This agent does not exist.")
@@ -116,8 +111,7 @@ async def _read_context(connection: Connection, agent_id: UUID, body: ChatReques
         await require_project(connection, body.project_id)
     if body.conversation_id is None:
         return agent, ()
-    await read_conversation(connection, body.conversation_id)
-    return agent, await last_messages(connection, body.conversation_id, count=KEPT_MESSAGES, before=body.replaces)
+    return agent, await read_history(connection, body.conversation_id, body.replaces)
 
 
 def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGenerator[WireEvent, None]:

@@ -14,7 +14,7 @@ from rag_service.api.agents.schemas import KeptAnswerBody
 from rag_service.api.http.events import WireEvent
 from rag_service.api.http.presenters import present
 from rag_service.api.http.schemas import AnswerBody
-from rag_service.domain import Identity, Turn
+from rag_service.domain import Identity
 from rag_service.errors import ConflictError, NotFoundError, StoreError
 from rag_service.store.accounts.conversations import (
     Conversation,
@@ -23,9 +23,7 @@ from rag_service.store.accounts.conversations import (
     change_conversation,
     create_conversation,
     delete_messages_from,
-    last_messages,
     lock_conversation,
-    read_conversation,
 )
 from rag_service.store.database import Connection
 from rag_service.store.documents.catalogue import read_versions
@@ -45,20 +43,9 @@ class Writer(Protocol):
     def transaction(self) -> AbstractAsyncContextManager[Connection]: ...
 
 
-KEPT_MESSAGES = 10  # read from a stored conversation: the question that follow-ups go back to may be some turns before
 _TITLE = 80  # characters of the first question
 # Columns of the message; passages that prove nothing.
 _ELSEWHERE = {"answer", "citations", "answer_id", "related", "conversation_id"}
-
-
-async def read_history(connection: Connection, conversation_id: UUID, before: UUID | None) -> tuple[Turn, ...]:
-    """The last messages of a conversation, oldest first; with `before`, those before the question of this answer.
-
-    Raises NotFoundError if the identity has no such conversation or answer.
-    """
-    await read_conversation(connection, conversation_id)
-    said = await last_messages(connection, conversation_id, count=KEPT_MESSAGES, before=before)
-    return tuple(Turn(role=message.role, content=message.content) for message in said)
 
 
 async def find_source_changes(connection: Connection, messages: Sequence[Message]) -> list[SourceChanges]:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rag_service.api.http.schemas import AnswerBody, LongText, MessageRequest, Name, Replaces
+from rag_service.api.http.schemas import MAX_MESSAGES, AnswerBody, LongText, MessageRequest, Name, Replaces
 
 
 class AgentRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -49,7 +49,7 @@ class AgentList(Struct, kw_only=True, frozen=True):
 class ChatRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A conversation whose last message is the question."""
 
-    messages: Annotated[list[MessageRequest], Meta(max_length=200)]
+    messages: Annotated[list[MessageRequest], Meta(max_length=MAX_MESSAGES + 1)]
     project_id: Annotated[UUID | None, Meta(description="Project that the conversation belongs to.")] = None
     conversation_id: Annotated[
         UUID | None, Meta(description="Conversation to continue; with a single message, its history is used.")

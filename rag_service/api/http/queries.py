@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.schemas import AnswerRequest, SearchRequest
+from rag_service.api.http.schemas import AnswerRequest, MessageRequest, SearchRequest
 from rag_service.domain import Condition, ConditionGroup, Filters, FilterTree, Identity, Operator, Turn
 from rag_service.errors import InputError
 from rag_service.settings import Settings
@@ -67,10 +67,16 @@ def check_question(text: str, settings: Settings) -> None:
 
 def read_turns(request: AnswerRequest) -> tuple[Turn, ...]:
     """What was said before the question, as the request tells it. Raises InvalidRequestError."""
-    wrong = list(find_unstorable({"messages": [message.content for message in request.messages]}))
-    if wrong := wrong + find_replace_errors(request.replaces, request.conversation_id):
+    if wrong := find_replace_errors(request.replaces, request.conversation_id):
         raise InvalidRequestError(wrong)
-    return tuple(Turn(role=message.role, content=message.content) for message in request.messages)
+    return read_messages(request.messages)
+
+
+def read_messages(messages: Sequence[MessageRequest]) -> tuple[Turn, ...]:
+    """What was said before. Raises InvalidRequestError."""
+    if wrong := list(find_unstorable({"messages": [message.content for message in messages]})):
+        raise InvalidRequestError(wrong)
+    return tuple(Turn(role=message.role, content=message.content) for message in messages)
 
 
 def read_filter(raw: Mapping[str, Any]) -> tuple[FilterTree | None, list[FieldError]]:

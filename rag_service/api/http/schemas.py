@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 MAX_IDS = 1000
 MAX_TAGS = 50
+MAX_MESSAGES = 2000  # of a conversation: 1,000 questions with their answers
 MAX_CHARS = 1000  # of a filter value, a tag or a title
 
 Text = Annotated[str, Meta(max_length=MAX_CHARS)]
@@ -84,9 +85,10 @@ class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", fo
     messages: Annotated[
         list[MessageRequest],
         Meta(
-            max_length=200,
-            description="Earlier messages, oldest first. A follow-up question is rewritten as a standalone one, or "
-            "without a chat model joined to the questions that it needs; `searchedFor` has the result.",
+            max_length=MAX_MESSAGES,
+            description="Earlier messages, oldest first; of many the last 200 count. A follow-up question is rewritten "
+            "as a standalone one, or without a chat model joined to the questions that it needs; `searchedFor` has the "
+            "result.",
         ),
     ] = []
     stream: Annotated[bool, Meta(description="Reply with an event stream.")] = False

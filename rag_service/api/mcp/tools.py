@@ -16,8 +16,9 @@ from rag_service.api.http.check import check_by_turns
 from rag_service.api.http.events import collect, wire_events
 from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem
-from rag_service.api.http.queries import read_query
+from rag_service.api.http.queries import read_messages, read_query
 from rag_service.api.http.schemas import (
+    MAX_MESSAGES,
     AnswerBody,
     CheckBody,
     CheckRequest,
@@ -25,6 +26,7 @@ from rag_service.api.http.schemas import (
     DocumentFilter,
     FieldFilter,
     FileFilter,
+    MessageRequest,
     SearchBody,
     SearchRequest,
     SourceFilter,
@@ -76,6 +78,14 @@ class AnswerArguments(SharedArguments, kw_only=True, frozen=True, forbid_unknown
     """Arguments of answer_question."""
 
     question: Annotated[str, Meta(description="The question, in any language; the answer is in the same language.")]
+    messages: Annotated[
+        list[MessageRequest],
+        Meta(
+            max_length=MAX_MESSAGES,
+            description="What was said before, oldest first, where the question needs it: questions, and answers of "
+            "this tool word for word, whose passages are used again.",
+        ),
+    ] = []
 
 
 async def search_knowledge(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
@@ -90,6 +100,7 @@ async def answer_question(services: Services, arguments: Mapping[str, Any], iden
     """An answer with checked citations, or the refusal when the documents do not answer."""
     given = decode(msgspec.json.encode(arguments), AnswerArguments, name="arguments")
     query = _make_query(services, given.question, given, identity, named="question")
+    query.turns = read_messages(given.messages)
     outcome = await isolated(collect(wire_events(services.answer(query, "mcp"))))
     if isinstance(outcome, Problem):
         return describe_failure(outcome), None

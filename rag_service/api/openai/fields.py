@@ -19,6 +19,7 @@ from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import SearchRequest
 from rag_service.api.openai.questions import is_task, question_in, title_of
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, ContentPart, Sampling
+from rag_service.api.openai.stream import without_sources
 from rag_service.domain import Identity, Turn
 from rag_service.settings import Settings
 
@@ -102,7 +103,9 @@ def read_conversation(
     return Conversation(
         query=query,
         turns=tuple(
-            Turn(role="assistant" if role == "assistant" else "user", content=text)
+            Turn(role="assistant", content=without_sources(text))
+            if role == "assistant"
+            else Turn(role="user", content=text)
             for role, text in said
             if role in _SPOKEN and text
         ),

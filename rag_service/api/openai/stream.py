@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from uuid import UUID
@@ -25,6 +26,9 @@ from rag_service.api.openai.schemas import (
 )
 
 _DONE = b"data: [DONE]\n\n"
+
+
+_LISTED = re.compile(r"\n\n(?:\[C\d+\] [^\n]*(?:\n|\Z))+\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +81,11 @@ class CompletionForm:
                 places.setdefault(citation.mark, {})[citation.place] = None
         lines = [f"[C{mark}] {'; '.join(map(guard_name, names))}" for mark, names in sorted(places.items())]
         return "\n\n" + "  \n".join(lines) if lines else ""
+
+
+def without_sources(text: str) -> str:
+    """Return an earlier answer as it was recorded: without the sources that `CompletionForm.sources` lists below it."""
+    return _LISTED.sub("", text)
 
 
 def completion_id(key: UUID) -> str:

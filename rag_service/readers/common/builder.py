@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ HIDDEN = "Hidden text was not read."
 STRUCK_OUT = "Struck-out and deleted text was not read."
 _MAX_TOLD = 20  # rows, sheets and slides that one warning names
 
-_LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_LINE_ENDS = re.compile("[\r\v\f\x85\u2028\u2029]")
 # C0 and C1 controls except tab and newline, lone surrogates (not encodable), byte-order marks, non-characters; and what
 # only lays out a text: soft hyphens (also those that end a line), zero-width spaces, marks of direction.
 _FORBIDDEN = re.compile(
@@ -37,8 +38,9 @@ def clean(text: str) -> str:
 
     Raised and lowered digits are settled, see `raised`.
     """
-    if text.isascii() and text.isprintable():
-        return text
+    text = text.replace("\r\n", "\n")
+    if text.replace("\n", " ").replace("\t", " ").isprintable():  # no other character to change
+        return text if text.isascii() else settle_raised(unicodedata.normalize("NFC", text))
     return settle_raised(unicodedata.normalize("NFC", _FORBIDDEN.sub("", _LINE_ENDS.sub("\n", text))))
 
 
@@ -104,6 +106,21 @@ class TextBuilder:
             self._spans[-1] = Span(start=last.start, end=self._length, location=location)
         else:
             self._spans.append(Span(start=start, end=self._length, location=location, words=words))
+
+    def write_pieces(self, pieces: Sequence[str]) -> list[int]:
+        """Append texts whose places `add_spans` gives; returns where each begins, and where the last one ends.
+
+        Together they do what `write` does, and take a fraction of the time for the rows of a long table.
+        """
+        ends = list(accumulate(map(len, pieces), initial=self._length))
+        self._parts += pieces
+        self._length = ends[-1]
+        return ends
+
+    def add_spans(self, spans: Iterable[Span]) -> None:
+        """Add the places of the pieces that were written last, in order."""
+        self._spans += spans
+        self.check_size(self._length)
 
     def warn(self, warning: str) -> None:
         """Tell the uploader in a sentence what of the file is not in the text; after `MAX_WARNINGS`, no more."""

@@ -33,6 +33,28 @@ class Row:
         return [cell for cell in self.cells if not cell.is_spanned]
 
 
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Rows that follow each other, of a format that knows of its cells only their texts: long files have many.
+
+    All have the same width, a text in the first column and one in another. Empty cells are "".
+    """
+
+    number: int  # of the first row, from 1
+    rows: Sequence[Sequence[str]]
+
+    def cut(self, start: int, stop: int | None = None) -> Records:
+        """Return some of the rows."""
+        return Records(self.number + start, self.rows[start:stop])
+
+
+def row_of(number: int, texts: Sequence[str]) -> Row:
+    """Return a row with its cells from the texts of its columns."""
+    return Row(
+        number, [Cell(column, text, not is_number_like(text)) for column, text in enumerate(texts, start=1) if text]
+    )
+
+
 def is_number_like(text: str) -> bool:
     """Whether a text is a figure, date or code without words, as data cells are and column names are not."""
     if not _DIGIT.search(text):

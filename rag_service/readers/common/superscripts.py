@@ -56,9 +56,14 @@ def lower_run(text: str) -> str:
     return text.translate(_TO_LOWERED)
 
 
+def has_raised(text: str) -> bool:
+    """Return whether a text has raised or lowered characters, which `settle_raised` may write in another way."""
+    return _SUSPECT.search(text) is not None
+
+
 def settle_raised(text: str) -> str:
     """Set footnote marks apart and write indices and fractions, as the module declares."""
-    if not _SUSPECT.search(text):
+    if not has_raised(text):
         return text
     text = _FRACTION.sub(_fraction, text)
     text = _INDEX.sub(lambda found: f"{found[1]}{'_' * bool(found[1])}{found[2].translate(_FROM_LOWERED)}", text)

@@ -9,14 +9,15 @@ own, so that a quoted figure leads to exactly one cell.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import chain, islice, pairwise
+from itertools import islice
 from statistics import median
 
-from rag_service.domain import Location, column_letters
+from rag_service.domain import Location, Span, column_letters
 from rag_service.readers.common.builder import TextBuilder
-from rag_service.readers.common.cells import Cell, Row
+from rag_service.readers.common.cells import Cell, Records, Row, is_number_like, row_of
 from rag_service.readers.common.first_row import Reading, are_names, is_label, read_first_row
 
 LONG_TABLE_TEXT_ROWS = 1_000  # rows in the text of a table whose rows are too many for it
@@ -45,15 +46,16 @@ def places_on(sheet: str) -> Place:
     return lambda row, cell: Location(sheet=sheet, cell=cell, row=row)
 
 
-def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> Mapping[int, str]:
+def write_table(builder: TextBuilder, rows: Iterable[Row | Records], *, place: Place) -> Mapping[int, str]:
     """Write rows as labelled lines; returns the column names of the last ones.
 
     Plain values are written for rows above the header, tables without a header, and rows with a single text in the
-    first column (notes, section titles). A block after a gap with its own header row gets new labels. Only `LOOK_AHEAD`
-    rows are held in memory, so that the builder's limits stop files of any length.
+    first column (notes, section titles). A block after a gap with its own header row gets new labels. The builder's
+    limits stop files of any length.
     """
-    rows = iter(rows)
-    ahead = _spread_names(list(islice(rows, LOOK_AHEAD)))
+    upcoming = _Upcoming(rows)
+    ahead = _spread_names(list(islice(iter(upcoming.take, None), LOOK_AHEAD)))
+    upcoming.put_back(ahead)
     header, pairs = find_header(ahead)
     if header and len(ahead) < LOOK_AHEAD and _is_blank_form(ahead, header):
         header = None
@@ -61,32 +63,139 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> M
     labels: dict[int, str] = {}
     header_rows: list[Row] = []  # of the labels
     filled = set[int]()  # columns with a value below them
-    figures = dict[int, bool]()  # column → whether it has had nothing else
-    previous: Row | None = None
+    figures = _Figures()
+    previous: int | None = None
     below_title = False  # of a block after a gap
-    upcoming: Iterator[Row | None] = chain(ahead, rows, [None])
-    for row, following in pairwise(upcoming):
-        if row is None:
+    while True:
+        if previous is not None and not names and not below_title:
+            while (records := upcoming.take_records(previous + 1)) is not None:
+                filled.update(_write_records(builder, records, labels, place))
+                figures.add_records(records)
+                previous += len(records.rows)
+        if (row := upcoming.take()) is None:
             break
-        after_gap = bool(header_rows) and previous is not None and row.number > previous.number + 1
+        after_gap = bool(header_rows) and previous is not None and row.number > previous + 1
         if after_gap and _ends_table(row, figures):
             labels = {}
-        previous = row
+        previous = row.number
         begins, below_title = after_gap or below_title, after_gap and len(row.values) == 1 and row.values[0].is_text
+        following = upcoming.peek() if begins or names else None
         if row is header or (begins and _starts_table(row, following)):
             _write_plain(builder, names or _without_values(header_rows, filled), place)
             names, labels = [row], _labels(row)
-            header_rows, filled, figures = names, set(), {}
+            header_rows, filled, figures = names, set(), _Figures()
         elif len(names) == 1 and _continues_header(names[0], row, following):
             names, labels = [*names, row], _joined_labels(labels, row)
             header_rows = names
         else:
             names = []
             filled.update(cell.column for cell in row.cells)
-            figures.update({cell.column: not cell.is_text and figures.get(cell.column, True) for cell in row.values})
+            figures.add_row(row)
             _write_row(builder, row, labels, place, is_pairs=row.number in pairs)
     _write_plain(builder, names or _without_values(header_rows, filled), place)
     return labels
+
+
+class _Upcoming:
+    """The rows of a table one by one, or as many records together as there are."""
+
+    def __init__(self, rows: Iterable[Row | Records]):
+        self._rows = iter(rows)
+        self._next = deque[Row | Records]()
+
+    def take(self) -> Row | None:
+        """Return the next row; None: there is none."""
+        row = self.peek()
+        if row is not None:
+            self._next.popleft()
+        return row
+
+    def peek(self) -> Row | None:
+        """Return the next row without taking it."""
+        while not self._next or isinstance(self._next[0], Records):
+            found = self._next.popleft() if self._next else next(self._rows, None)
+            if found is None:
+                return None
+            if isinstance(found, Records):
+                rest = found.cut(1)
+                self._next.extendleft([rest] if rest.rows else [])
+                found = row_of(found.number, found.rows[0])
+            self._next.appendleft(found)
+        return self._next[0]
+
+    def take_records(self, number: int) -> Records | None:
+        """Return the next rows if they are records and begin with this number."""
+        if not self._next and (found := next(self._rows, None)) is not None:
+            self._next.append(found)
+        if not self._next or not isinstance(self._next[0], Records) or self._next[0].number != number:
+            return None
+        return self._next.popleft()  # type: ignore[return-value]  # see above
+
+    def put_back(self, rows: Sequence[Row]) -> None:
+        """Let rows come next."""
+        self._next.extendleft(reversed(rows))
+
+
+class _Figures:
+    """The columns that have had nothing but figures; those of records are found out when they are asked for."""
+
+    def __init__(self) -> None:
+        self._only: dict[int, bool] = {}
+        self._pending: list[Records] = []
+
+    def add_row(self, row: Row) -> None:
+        """Note the cells of a row."""
+        self._settle()
+        self._only.update({cell.column: not cell.is_text and self._only.get(cell.column, True) for cell in row.values})
+
+    def add_records(self, records: Records) -> None:
+        """Note the cells of records."""
+        self._pending.append(records)
+
+    def __contains__(self, column: int) -> bool:
+        self._settle()
+        return self._only.get(column, False)
+
+    def _settle(self) -> None:
+        for records in self._pending:
+            for column, texts in enumerate(zip(*records.rows, strict=True), start=1):
+                if any(texts) and self._only.get(column, True):
+                    self._only[column] = all(map(is_number_like, filter(None, texts)))
+        self._pending.clear()
+
+
+def _write_records(builder: TextBuilder, records: Records, labels: Mapping[int, str], place: Place) -> Iterable[int]:
+    """Write records as `_write_row` does, but column by column; returns the columns with a value."""
+    columns = list(zip(*records.rows, strict=True))
+    numbers = range(records.number, records.number + len(records.rows))
+    letters = [column_letters(column) for column in range(1, len(columns) + 1)]
+    names = [f"{labels[column]}: " if labels.get(column) else "" for column in range(1, len(columns) + 1)]
+    stride = 2 * len(columns) + 1  # pieces of a row: each name and each text, and the end of the line
+    pieces = ["\n"] * (stride * len(numbers))
+    for at, texts in enumerate(columns):
+        before = f" | {names[at]}" if at else names[at]
+        pieces[2 * at :: stride] = [before] * len(texts) if all(texts) else [before if text else "" for text in texts]
+        pieces[2 * at + 1 :: stride] = texts
+    ends = builder.write_pieces(pieces)
+    spans: list[Span | None] = [None] * ((len(columns) + 1) * len(numbers))
+    if names[0]:
+        last = letters[-1:] * len(numbers)
+        if not all(columns[-1]):
+            last = [
+                next(letter for letter, text in zip(letters[::-1], row[::-1], strict=True) if text)
+                for row in records.rows
+            ]
+        spans[:: len(columns) + 1] = [
+            Span(start=start, end=end, location=place(number, f"A{number}:{letter}{number}"))
+            for start, end, number, letter in zip(ends[::stride], ends[1::stride], numbers, last, strict=False)
+        ]
+    for at, letter in enumerate(letters):
+        spans[at + 1 :: len(columns) + 1] = [
+            Span(start=start, end=end, location=place(number, f"{letter}{number}")) if end > start else None
+            for start, end, number in zip(ends[2 * at + 1 :: stride], ends[2 * at + 2 :: stride], numbers, strict=False)
+        ]
+    builder.add_spans(filter(None, spans))
+    return (column for column, texts in enumerate(columns, start=1) if any(texts))
 
 
 def _write_plain(builder: TextBuilder, names: Sequence[Row], place: Place) -> None:
@@ -132,9 +241,10 @@ def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
         if len(row.values) < 2 or (below and len(row.cells) <= median(below) / 2):
             continue
         block = _block(rows, position)
-        if below and len(row.cells) < median(below) and any(map(_starts_table, block[1:], block[2:])):
-            continue  # a remark above the table
         is_continued = len(block) > 2 and _continues_header(row, block[1], block[2])
+        is_narrow = bool(below) and len(row.cells) < median(below) and not is_continued
+        if is_narrow and any(map(_starts_table, block[1:], block[2:])):
+            continue  # a remark above the table
         reading = read_first_row([row, *block[2:]] if is_continued else block)
         if reading is Reading.LABELS:
             pairs.update(other.number for other in (block[1:] if are_names(row) else block))
@@ -154,9 +264,9 @@ def _block(rows: Sequence[Row], position: int) -> Sequence[Row]:
     return rows[position:end]
 
 
-def _ends_table(row: Row, figures: Mapping[int, bool]) -> bool:
+def _ends_table(row: Row, figures: _Figures) -> bool:
     """Whether a table ends at the gap above a row, because words follow in a column of figures."""
-    return len(row.values) > 1 and any(cell.is_text and figures.get(cell.column, False) for cell in row.values)
+    return len(row.values) > 1 and any(cell.is_text and cell.column in figures for cell in row.values)
 
 
 def _is_texts(row: Row) -> bool:
@@ -188,8 +298,15 @@ def _names_series(row: Row, below: Sequence[Row]) -> bool:
 
 
 def _starts_table(row: Row, following: Row | None) -> bool:
-    """Whether a row of words with figures right below is a header; stricter than at the top of a table."""
-    if following is None or following.number != row.number + 1 or not row.values or not _all_texts(row):
+    """Whether a row of words with figures right below is a header; stricter than at the top of a table.
+
+    So are years over several columns each, with words right below: "2024" above "Stock" and "Orders".
+    """
+    if following is None or following.number != row.number + 1 or not row.values:
+        return False
+    if any(cell.is_spanned for cell in row.cells) and all(_DATE.fullmatch(cell.text) for cell in row.values):
+        return _all_texts(following)
+    if not _all_texts(row):
         return False
     has_empty_corner = row.cells[0].column > following.cells[0].column and following.cells[0].is_text
     return (
@@ -218,7 +335,9 @@ def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
         return False  # the title of a section ("Revenue:")
     if any(map(_AMOUNT.match, below)) and not (beside and goes_on):
         return False
-    return not _all_texts(following) or (goes_on and len(set(below)) == len(below) > 1)
+    upper = {cell.column: cell.text for cell in header.cells}
+    names = [(upper.get(cell.column), cell.text) for cell in row.cells if cell.column in wide]
+    return not _all_texts(following) or (goes_on and len(set(names)) == len(names) > 1)
 
 
 def _spread_names(rows: Sequence[Row]) -> list[Row]:

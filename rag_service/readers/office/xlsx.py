@@ -8,7 +8,8 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import count, groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openpyxl import load_workbook
 from openpyxl.cell.read_only import ReadOnlyCell
@@ -47,6 +48,9 @@ from rag_service.readers.office.cell_values import hides, render
 from rag_service.readers.office.drawings import CHART, embedded, paragraphs
 from rag_service.readers.office.package import read_properties, without_decoration
 from rag_service.readers.office.pictures import Pictures
+
+if TYPE_CHECKING:
+    from rag_service.tables.reading.lines import Line, PlainRows
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 Sheet = Any  # openpyxl's ReadOnlyWorksheet, whose private attributes are needed
@@ -287,12 +291,26 @@ def _build_long(
     return replace(document, long_tables=tuple(tables))
 
 
-def _further(sheet: _Sheet) -> Iterator[tuple[int, dict[int, str], bool]]:
-    for row in sheet.rows[sheet.max_rows :]:
-        values = row.values
-        if values:
-            is_alone = len(values) == 1 and is_heading(values[0], sheet.names)
-            yield row.number, {cell.column: cell.text for cell in values}, is_alone
+def _further(sheet: _Sheet) -> Iterator[Line | PlainRows]:
+    """The rows that are not in the text; those that follow each other together."""
+    from rag_service.tables.reading.lines import Line, PlainRows
+
+    places = count()
+
+    def kind_of(row: Row) -> tuple[bool, int]:
+        """Whether it is a sub-heading, and a number that is the same for rows without a gap."""
+        return len(row.values) == 1 and is_heading(row.values[0], sheet.names), row.number - next(places)
+
+    for (is_alone, _), group in groupby((row for row in sheet.rows[sheet.max_rows :] if row.values), key=kind_of):
+        rows = list(group)
+        texts: list[dict[int, str]] = [{cell.column: cell.text for cell in row.values} for row in rows]
+        if is_alone:
+            for row in rows:
+                (cell,) = row.values
+                yield Line(sheet=sheet.title, number=row.number, values={cell.column: (cell.text, None)})
+        else:
+            columns = sorted(set().union(*texts))
+            yield PlainRows(rows[0].number, {column: [row.get(column, "") for row in texts] for column in columns})
 
 
 def _member_of(sheet: Sheet) -> str:

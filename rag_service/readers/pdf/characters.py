@@ -18,6 +18,7 @@ _LIGATURES = 0.1  # of the letters: TeX's "ff", "fi", "fl" are 1 or 2 in 100
 _UNREADABLE = "\x01"  # no text has it, and none is stored with it
 _UNREADABLE_WORD = re.compile(rf"\w{_UNREADABLE}+\w|{_UNREADABLE}{{3}}")
 WRONG = "\uffff"  # stands for a character that its font calls by another's name; no text has it
+_CONTROLS = re.compile(r"[\x80-\x84\x86-\x9f]+")  # a glyph whose font gives it no letter, such as an arrow
 _WRONG_WORD = re.compile(rf"\w{WRONG}+\w|{WRONG}{{3}}|^{WRONG}+$")
 _TELLING = re.compile("[0-9,:;¼½¾]")  # look alike in all fonts
 # Of shapes: fractions of the height from descender to ascender, beyond those of all true fonts of 1,247 public files.
@@ -154,6 +155,8 @@ def _shape(text_page: Any, index: int) -> _Shape | None:
 
 def is_unreadable(word: str) -> bool:
     """Whether the font of a word does not say which letters it shows; one or two marks at its ends may be bullets."""
+    if _CONTROLS.fullmatch(word):
+        return True
     if WRONG in word:
         return _WRONG_WORD.search(word) is not None
     return _UNREADABLE in word and _UNREADABLE_WORD.search(word) is not None

@@ -1,4 +1,4 @@
-"""What lines drawn over the words of a PDF page mean: words struck out, and fractions set one number over the other.
+"""What lines drawn over the words of a PDF page mean: words struck out, fractions, and minuses that are no text.
 
 Word and LibreOffice export struck-out text as text with a line through it; viewers add the line as an annotation.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -27,7 +28,15 @@ _MAX_ANNOTATIONS, _MAX_ANNOTATED = 5_000, 500
 _DIGITS, _LONGEST_BAR = 3, 30.0  # of the numbers of a fraction; points
 _BESIDE = 4  # words before or behind, in PDFium's order: where the other number of a fraction is
 _MAX_PAIRS = 200_000  # of numbers and bars
+_SLASHED, _FIGURE = re.compile(r"\u2044\d{1,3}"), re.compile(r"\.?\d")
+_RAISED_OVER = re.compile(rf"(\d*)([{RAISED_DIGITS}]{{1,3}})\u2044(\d{{1,3}})")
+_TO_DIGITS = str.maketrans(RAISED_DIGITS, "0123456789")
+_TOUCHING = 0.1  # of the height, by which words may overlap
 _NEAR = 1.0  # of the height of a number, from its middle to the bar
+# Of the height of a number: the length of a minus drawn before it, its distance, and where above its line it is. Marks
+# at the axis of a chart are farther away.
+_MINUS, _MINUS_GAP, _MINUS_LINE = (0.25, 0.7), 0.15, (0.12, 0.4)
+_FREE = 0.3  # of the height, before a minus; a dash between two numbers is none
 
 
 def drop_struck(words: list[Word], page: Any, objects: PageObjects) -> list[Word]:
@@ -82,6 +91,67 @@ def join_fractions(words: list[Word], objects: PageObjects) -> list[Word]:
                     gone.add(place)
                     break
     return [joined.get(place, word) for place, word in enumerate(words) if place not in gone]
+
+
+def join_slashed(words: list[Word]) -> list[Word]:
+    """The words with a number, and a fraction slash behind it with another, as one: "1" and "⁄4" are "1/4"."""
+    joined: list[Word] = []
+    for word in words:
+        over = joined[-1] if joined else None
+        if found := _RAISED_OVER.fullmatch(word.text) if "\u2044" in word.text else None:
+            whole = f"{found[1]} " if found[1] else ""
+            joined.append(word._replace(text=f"{whole}{found[2].translate(_TO_DIGITS)}/{found[3]}"))
+        elif (
+            over is not None
+            and _SLASHED.fullmatch(word.text)
+            and over.text.isdecimal()
+            and word.number == over.number + 1
+            and over.turns == word.turns == 0
+            and over.left <= word.left < over.right + _TOUCHING * word.height
+            and abs(over.middle - word.middle) < _NEAR * word.height
+        ):
+            top, bottom = over.middle + over.height / 2, word.middle - word.height / 2
+            joined[-1] = word._replace(
+                text=f"{over.text}/{word.text[1:]}",
+                spaced=True,
+                left=over.left,
+                middle=(top + bottom) / 2,
+                height=top - bottom,
+                at=over.at,
+            )
+        else:
+            joined.append(word)
+    return joined
+
+
+def join_minuses(words: list[Word], objects: PageObjects) -> list[Word]:
+    """The words with a minus where a short line is drawn right before a number, as Matplotlib draws it."""
+    places = [place for place, word in enumerate(words) if word.turns == 0 and _FIGURE.match(word.text)]
+    lines = _lines(objects) if places else ()
+    if len(places) * len(lines) > _MAX_PAIRS:
+        return words
+    negative: dict[int, Word] = {}
+    for left, bottom, right, top in lines:
+        at = (bottom + top) / 2
+        for place in places:
+            word = words[place]
+            is_before = 0 <= word.left - right < _MINUS_GAP * word.height
+            is_long = _MINUS[0] * word.height < right - left < _MINUS[1] * word.height
+            is_level = _MINUS_LINE[0] * word.height < at - word.line < _MINUS_LINE[1] * word.height
+            if is_before and is_long and is_level and not _touches(words, word, left):
+                negative[place] = word._replace(text=f"\u2212{word.text}", left=left)
+    return [negative.get(place, word) for place, word in enumerate(words)] if negative else words
+
+
+def _touches(words: Sequence[Word], number: Word, left: float) -> bool:
+    """Whether another word ends where the minus of a number begins."""
+    return any(
+        other.right <= left + _TOUCHING * number.height
+        and left - other.right < _FREE * number.height
+        and abs(other.middle - number.middle) < number.height / 2
+        for other in words
+        if other is not number
+    )
 
 
 def _lines(objects: PageObjects) -> Sequence[Box]:

@@ -9,7 +9,7 @@ import bisect
 import itertools
 import re
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rag_service.domain import Location, Span
@@ -151,8 +151,21 @@ def _rows(grid: Grid, is_bold: Callable[[Word], bool]) -> list[Row]:
                 rows.setdefault(row + 1, []).append(
                     Cell(place, text, is_text, address=str(number), is_spanned=step > 0, is_strong=is_strong)
                 )
-    found = [Row(number, sorted(rows[number], key=lambda cell: cell.column)) for number in sorted(rows)]
+    found = [
+        Row(number, sorted(rows[place], key=lambda cell: cell.column))
+        for place, number in _numbers(grid, rows)
+        if place in rows
+    ]
     return [row for row in found if row.values]
+
+
+def _numbers(grid: Grid, filled: Container[int]) -> Iterator[tuple[int, int]]:
+    """The rows of a grid, from 1, and their numbers: a strip too low for a text only keeps two rows apart."""
+    lowest = min(word.height for cell in grid.cells for word in cell.words)
+    number = 0
+    for place, (top, bottom) in enumerate(itertools.pairwise(grid.tops), start=1):
+        number += place in filled or top - bottom >= lowest
+        yield place, number
 
 
 def _text_of(cell: GridCell) -> str:

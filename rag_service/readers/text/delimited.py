@@ -5,24 +5,24 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, groupby, islice
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.builder import MAX_CHARACTERS, TextBuilder, clean, one_line, too_large
-from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.cells import Records, Row, row_of
 from rag_service.readers.common.names import choose_title
+from rag_service.readers.common.superscripts import has_raised
 from rag_service.readers.common.tables import LONG_TABLE_TEXT_ROWS, is_heading, too_many_rows, write_table
 
 _DELIMITERS = (";", "\t", "|", ",")  # comma last: decimal commas split records unevenly
 _SAMPLE_RECORDS = 50
 _EXCEL_HINT = re.compile(r"\A\ufeff?\"?sep=.\"?\n")  # a first line for Excel, which does not count it
 _SAMPLE_CHARACTERS = 100_000
-
-Record = tuple[int, dict[int, str]]  # (number, column → value), both from 1; empty cells are left out
+_BATCH = 1_000  # records that are looked at together
 
 
 def parse_delimited(text: str, *, name: str) -> ParsedDocument:
@@ -36,10 +36,10 @@ def parse_delimited(text: str, *, name: str) -> ParsedDocument:
     try:
         try:
             if len(text) <= MAX_CHARACTERS:
-                return _build(name, _rows(_records(text, delimiter)))[0]
+                return _build(name, _rows(text, delimiter))[0]
             raise too_large(name)
         except TooLargeError:
-            document = _parse_long(name, lambda: _records(text, delimiter))
+            document = _parse_long(name, lambda: _rows(text, delimiter))
             if document is None:
                 raise
             return document
@@ -50,7 +50,7 @@ def parse_delimited(text: str, *, name: str) -> ParsedDocument:
         ) from error
 
 
-def _build(name: str, rows: Iterable[Row], *, warning: str = "") -> tuple[ParsedDocument, Mapping[int, str]]:
+def _build(name: str, rows: Iterable[Row | Records], *, warning: str = "") -> tuple[ParsedDocument, Mapping[int, str]]:
     """The document, and the names of its columns."""
     builder = TextBuilder(name)
     names = write_table(builder, rows, place=lambda row, cell: Location(row=row, cell=cell))
@@ -59,41 +59,91 @@ def _build(name: str, rows: Iterable[Row], *, warning: str = "") -> tuple[Parsed
     return builder.build(title=choose_title(name), media_type="text/csv"), names
 
 
-def _parse_long(name: str, records: Callable[[], Iterator[Record]]) -> ParsedDocument | None:
+def _parse_long(name: str, rows: Callable[[], Iterator[Row | Records]]) -> ParsedDocument | None:
     """A file with the first rows as text and all of them as a table; None if it is not one table."""
-    from rag_service.tables.reading.extract import PlainRow, extract_long_table  # rarely needed, and slow to load
+    # Rarely needed, and slow to load.
+    from rag_service.tables.reading.extract import extract_long_table
+    from rag_service.tables.reading.lines import Line, PlainRows
 
-    document, names = _build(
-        name,
-        _rows(islice(records(), LONG_TABLE_TEXT_ROWS)),
-        warning=too_many_rows(),
-    )
+    document, names = _build(name, _first(rows(), LONG_TABLE_TEXT_ROWS), warning=too_many_rows())
 
-    def further() -> Iterator[PlainRow]:
-        for number, values in islice(records(), LONG_TABLE_TEXT_ROWS, None):
-            yield number, values, len(values) == 1 and is_heading(_cells(values)[0], names)
+    def further() -> Iterator[Line | PlainRows]:
+        for row in _after(rows(), LONG_TABLE_TEXT_ROWS):
+            if isinstance(row, Records):
+                yield PlainRows(row.number, dict(enumerate(zip(*row.rows, strict=True), start=1)))
+            elif len(row.cells) == 1 and is_heading(row.cells[0], names):
+                yield Line(sheet=None, number=row.number, values={row.cells[0].column: (row.cells[0].text, None)})
+            else:
+                yield PlainRows(row.number, {cell.column: [cell.text] for cell in row.cells})
 
     table = extract_long_table(document.text, document.spans, names, further, number=0)
     return None if table is None else replace(document, long_tables=(table,))
 
 
-def _records(text: str, delimiter: str) -> Iterator[Record]:
-    for number, record in enumerate(csv.reader(_lines(text), delimiter=delimiter), start=1):
-        values = {column: value for column, field in enumerate(record, start=1) if (value := _value(field))}
-        if values:
-            yield number, values
+def _first(rows: Iterable[Row | Records], count: int) -> Iterator[Row | Records]:
+    """The first rows."""
+    for row in rows:
+        found = row.cut(0, count) if isinstance(row, Records) else row
+        yield found
+        count -= _size(found)
+        if not count:
+            return
+
+
+def _after(rows: Iterable[Row | Records], count: int) -> Iterator[Row | Records]:
+    """The rows after the first ones."""
+    for row in rows:
+        skipped = min(count, _size(row))
+        count -= skipped
+        if skipped < _size(row):
+            yield row.cut(skipped) if isinstance(row, Records) else row
+
+
+def _size(row: Row | Records) -> int:
+    return len(row.rows) if isinstance(row, Records) else 1
+
+
+def _rows(text: str, delimiter: str) -> Iterator[Row | Records]:
+    """The rows that are not blank; those with a text in the first column and in another as records."""
+    reader = csv.reader(_lines(text), delimiter=delimiter)
+    is_settled = not has_raised(text)
+    number = 1
+    while batch := list(islice(reader, _BATCH)):
+        joined = "\0".join(chain([""], chain.from_iterable(batch), [""]))  # a cleaned text does not hold it
+        rows = batch if is_settled and _is_tidy(joined) else [list(map(_value, record)) for record in batch]
+        if rows is batch and "\0\0" not in joined and min(map(len, batch)) > 1:
+            yield Records(number, _padded(batch))
+        else:
+            yield from _by_kind(number, rows)
+        number += len(batch)
+
+
+def _by_kind(number: int, rows: Iterable[list[str]]) -> Iterator[Row | Records]:
+    for is_record, group in groupby(rows, key=_is_record):
+        found = list(group)
+        if is_record:
+            yield Records(number, _padded(found))
+        else:
+            yield from (row_of(at, texts) for at, texts in enumerate(found, start=number) if any(texts))
+        number += len(found)
+
+
+def _is_record(texts: Sequence[str]) -> bool:
+    return len(texts) > 1 and texts[0] != "" and any(texts[1:])
+
+
+def _padded(rows: list[list[str]]) -> list[list[str]]:
+    """Rows of the same width."""
+    width = max(map(len, rows))
+    return rows if width == min(map(len, rows)) else [[*row, *[""] * (width - len(row))] for row in rows]
+
+
+def _is_tidy(joined: str) -> bool:
+    """Whether `one_line` would change no field: a look at all at once, since most are so."""
+    return " \0" not in joined and "\0 " not in joined and " ".join(joined.split()) == joined
 
 
 _value = lru_cache(maxsize=10_000)(one_line)
-
-
-def _rows(records: Iterable[Record]) -> Iterator[Row]:
-    for number, values in records:
-        yield Row(number, _cells(values))
-
-
-def _cells(values: Mapping[int, str]) -> list[Cell]:
-    return [Cell(column, value, not is_number_like(value)) for column, value in values.items()]
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -15,10 +15,10 @@ from uuid import UUID
 
 import psycopg
 
-from rag_service.domain import Identity
+from rag_service.domain import Identity, Turn
 from rag_service.errors import NotFoundError, NotShareableError
 from rag_service.store.database import Connection
-from rag_service.store.rows import Page, Slice, Table, contains, fetch_page, fetch_value
+from rag_service.store.rows import Page, Slice, Table, contains, fetch_all, fetch_page, fetch_value
 
 Speaker = Literal["user", "assistant"]
 
@@ -79,6 +79,7 @@ _EXCERPT = """(
             length(%(words)s::text) + %(around)s AS size) place
     WHERE message.conversation_id = conversations.id AND content ILIKE %(like)s AND content <> conversations.title
     ORDER BY role <> 'assistant', position LIMIT 1)"""
+_HISTORY = 200  # messages that an answer looks at: earlier ones are found by their words
 _LEAD, _AROUND = 60, 200  # characters of an excerpt before the words, and before and after them: about two lines
 # Position of the question that an answer of a conversation belongs to; NULL: there is no such answer.
 _ASKED = """(
@@ -260,6 +261,22 @@ async def last_messages(
         "ORDER BY position DESC LIMIT %(count)s"
     )
     return (await _MESSAGES.select(connection, rest, place))[::-1]
+
+
+async def read_history(connection: Connection, conversation_id: UUID, before: UUID | None = None) -> tuple[Turn, ...]:
+    """Return what was said in a conversation, oldest first; with `before`, before the question of this answer.
+
+    Of a long conversation its end.
+
+    Raises NotFoundError if the identity has no such conversation or answer.
+    """
+    await read_conversation(connection, conversation_id)
+    place = {"conversation": conversation_id, "answer": before, "count": _HISTORY}
+    if before is not None:
+        await _read_question(connection, place)
+    query = f"""SELECT role, content FROM messages WHERE conversation_id = %(conversation)s
+            AND (%(answer)s::uuid IS NULL OR position < {_ASKED}) ORDER BY position DESC LIMIT %(count)s"""  # noqa: S608 - fixed text
+    return (await fetch_all(connection, Turn, query, place))[::-1]
 
 
 async def delete_messages_from(connection: Connection, conversation_id: UUID, answer_id: UUID) -> str:

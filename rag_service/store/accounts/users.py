@@ -9,15 +9,9 @@ from uuid import UUID
 import psycopg
 
 from rag_service.domain import Identity, Role
-from rag_service.errors import ConflictError, NotFoundError, PermissionDeniedError
+from rag_service.errors import ConflictError, NotFoundError, PermissionDeniedError, UnknownUserError
 from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, Table
-
-
-class UnknownUserError(NotFoundError):
-    """Nobody has the name or id that a command names."""
-
-    help = "`rag-service users list` shows all users."
 
 
 @dataclass(frozen=True, kw_only=True)

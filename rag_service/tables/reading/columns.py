@@ -18,7 +18,7 @@ from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import words
 from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of, fold_word, fold_words
 from rag_service.tables.periods import period_year
-from rag_service.tables.reading.lines import Line
+from rag_service.tables.reading.lines import Line, PlainRows
 from rag_service.tables.reading.statements import total_words
 from rag_service.tables.reading.values import MIN_SHARE, NumberOf, decimal_of, is_nothing, read_column, split_unit
 from rag_service.tables.vocabulary import concepts_of
@@ -79,16 +79,20 @@ def are_periods(columns: Sequence[Column]) -> bool:
     return columns[0].kind is Kind.TEXT and sum(period_year(column.name) is not None for column in columns) > 1
 
 
-def read_rows(lines: Iterable[Line], columns: Sequence[ReadColumn]) -> Iterator[TableRow]:
+def read_rows(lines: Iterable[Line | PlainRows], columns: Sequence[ReadColumn]) -> Iterator[TableRow]:
     """The rows of a table, those that state a total marked."""
     return _mark_totals(_read_rows(lines, columns), [one.column for one in columns])
 
 
-def _read_rows(lines: Iterable[Line], columns: Sequence[ReadColumn]) -> Iterator[TableRow]:
-    readers = [(one.place, _cell_reader(one.number_of)) for one in columns]
+def _read_rows(lines: Iterable[Line | PlainRows], columns: Sequence[ReadColumn]) -> Iterator[TableRow]:
+    readers = {one.place: _cell_reader(one.number_of) for one in columns}
     section = ""
     heads = False  # whether the row above is a sub-heading
     for line in lines:
+        if isinstance(line, PlainRows):
+            yield from _read_plain(line, readers, section)
+            heads = False
+            continue
         if not any(one.place in line.values for one in columns):
             continue
         if not line.labels:
@@ -104,11 +108,28 @@ def _read_rows(lines: Iterable[Line], columns: Sequence[ReadColumn]) -> Iterator
             )
             continue
         cells: list[Cell | None] = []
-        for place, read in readers:
+        for place, read in readers.items():
             held = line.values.get(place)
             cells.append(None if held is None else Cell(held[0], *read(held[0]), held[1]))
         yield TableRow(number=line.number, cells=tuple(cells), section=section, page=line.page)
         heads = False
+
+
+def _read_plain(
+    rows: PlainRows, readers: Mapping[int, Callable[[str], tuple[str, Decimal | None]]], section: str
+) -> Iterator[TableRow]:
+    count = len(next(iter(rows.columns.values())))
+    columns: list[list[Cell | None]] = []
+    for place, read in readers.items():
+        texts = rows.columns.get(place)
+        if texts is None:
+            columns.append([None] * count)
+            continue
+        known = {text: Cell(text, *read(text), None) for text in set(texts) if text}
+        columns.append(list(map(known.get, texts)))
+    for number, cells in enumerate(zip(*columns, strict=True), start=rows.number):
+        if any(cells):
+            yield TableRow(number=number, cells=cells, section=section)
 
 
 def _cell_reader(number_of: NumberOf) -> Callable[[str], tuple[str, Decimal | None]]:
@@ -130,11 +151,12 @@ def _is_code(name: str, texts: Sequence[str]) -> bool:
 def _is_running(numbers: Sequence[Decimal | None], *, is_first: bool) -> bool:
     """Whether numbers count the rows, up or down: they are no figures, whatever their name. A few may be missing."""
     known = [number for number in numbers if number is not None]
-    steps = Counter(after - before for before, after in pairwise(known))
     if len(known) < (_MIN_FIRST_RUN if is_first and 1 in (*known[:1], *known[-1:]) else _MIN_RUN):
         return False
-    counts_on = len(set(known)) >= MIN_SHARE * len(known)  # and does not begin again
-    return counts_on and any(steps[Decimal(step)] >= MIN_SHARE * steps.total() for step in _STEPS)
+    if len(set(known)) < MIN_SHARE * len(known):
+        return False  # it begins again
+    steps = Counter(after - before for before, after in pairwise(known))
+    return any(steps[Decimal(step)] >= MIN_SHARE * steps.total() for step in _STEPS)
 
 
 @cache
@@ -181,9 +203,14 @@ def _mark_totals(rows: Iterable[TableRow], columns: Sequence[Column]) -> Iterato
     every = [Decimal(0)] * len(columns)
     counted, seen = 0, 0  # rows of the part, and of all parts
     names_rows = columns[0].kind in (Kind.TEXT, Kind.ORDER)
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def calls_total(key: str) -> bool:
+        return not _total_keys().isdisjoint(key.split())
+
     for row, is_last in _with_last(rows):
         is_unnamed = row.cells[0] is None and names_rows and not any(map(_is_text, row.cells))
-        is_called = any(_total_keys() & set(cell.key.split()) for cell in row.cells if cell is not None)
+        is_called = any(calls_total(cell.key) for cell in row.cells if cell is not None)
         if is_last or is_unnamed or is_called:
             sums = [*([above] if counted > 1 else ()), *([every] if seen > 1 else ())]
             figures = [

@@ -13,7 +13,15 @@ from rag_service.domain import EncodedTable, Span
 from rag_service.tables.encoding import encode_table
 from rag_service.tables.model import Table, TableRow
 from rag_service.tables.reading.columns import ReadColumn, are_periods, read_columns, read_rows
-from rag_service.tables.reading.lines import Block, Line, read_blocks, read_lines, rows_of_pages, side_by_side
+from rag_service.tables.reading.lines import (
+    Block,
+    Line,
+    PlainRows,
+    read_blocks,
+    read_lines,
+    rows_of_pages,
+    side_by_side,
+)
 from rag_service.tables.reading.page_lines import read_page_lines
 from rag_service.tables.reading.statements import find_statements
 from rag_service.tables.reading.values import find_unit
@@ -22,8 +30,6 @@ MAX_TABLES = 200  # of a document; a workbook with more is a template filled man
 MAX_COLUMNS = 200
 _MIN_ROWS, _MIN_COLUMNS = 2, 2
 _KNOWN = 100_000  # texts of a long table that are kept once
-
-PlainRow = tuple[int, Mapping[int, str], bool]  # (number, column → text, whether it is a sub-heading)
 
 
 def extract_tables(text: str, spans: Sequence[Span]) -> tuple[Table, ...]:
@@ -72,7 +78,7 @@ def extract_long_table(
     text: str,
     spans: Sequence[Span],
     names: Mapping[int, str],
-    further: Callable[[], Iterable[PlainRow]],
+    further: Callable[[], Iterable[Line | PlainRows]],
     *,
     number: int,
 ) -> EncodedTable | None:
@@ -82,7 +88,7 @@ def extract_long_table(
         text: as stored, with the first rows.
         spans: places of the sheet or file, sorted by start.
         names: of the columns, by their place from 1.
-        further: gives the rows after them, which is done twice.
+        further: gives the rows after them, which is done twice; a line without names of columns is a sub-heading.
         number: of the table in the document; those of `extract_tables` are below `MAX_TABLES`.
     """
     blocks = list(read_blocks(read_lines(text, spans)))
@@ -90,21 +96,23 @@ def extract_long_table(
         return None
     (block,) = blocks
 
-    def lines() -> Iterator[Line]:
-        yield from block.lines
-        for row, values, is_heading in further():
-            cells: dict[int, tuple[str, int | None]] = {place: (value, None) for place, value in values.items()}
-            yield Line(sheet=block.sheet, number=row, values=cells, labels={} if is_heading else names)
-
     texts: dict[int, list[str]] = {place: [] for place in sorted(names)}
     known: dict[str, str] = {}
-    for line in lines():
-        if not line.labels:
-            continue
-        for place, (value, _) in line.values.items():
-            if place in texts:
-                texts[place].append(known.setdefault(value, value) if len(known) < _KNOWN else known.get(value, value))
+    for line in chain(block.lines, further()):
+        if isinstance(line, PlainRows):
+            cells = line.columns
+        else:
+            cells = {place: [value] for place, (value, _) in line.values.items()} if line.labels else {}
+        for place in cells.keys() & texts.keys():
+            texts[place] += _shared(cells[place], known)
     decimal = "." if block.sheet is not None else None
     columns = read_columns({place: cells or [""] for place, cells in texts.items()}, names, decimal=decimal)
     del texts, known
-    return encode_table(_describe(block, columns, (), number=number), read_rows(lines(), columns))
+    rows = read_rows(chain(block.lines, further()), columns)
+    return encode_table(_describe(block, columns, (), number=number), rows)
+
+
+def _shared(cells: Sequence[str], known: dict[str, str]) -> Iterator[str]:
+    """The texts that are not empty; those seen before as the same object, so that it is kept once."""
+    for text in filter(None, cells):
+        yield known.setdefault(text, text) if len(known) < _KNOWN else known.get(text, text)

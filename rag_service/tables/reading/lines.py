@@ -33,6 +33,14 @@ class Line:
     labels: Mapping[int, str] = field(default_factory=dict)  # column → its name; empty: no header is above the row
 
 
+@dataclass(frozen=True, slots=True)
+class PlainRows:
+    """Rows of a long table that follow each other and are not in the stored text."""
+
+    number: int  # of the first row
+    columns: Mapping[int, Sequence[str]]  # column → its texts, "" where a cell is empty; all of one length
+
+
 def read_lines(text: str, spans: Sequence[Span]) -> Iterator[Line]:
     above = ""
     for place, group in groupby(spans, key=_row_of):

@@ -14,7 +14,7 @@ import { canShare } from "./session.js";
 import { Turn } from "./turn.js";
 
 const SETTLE = 300; // milliseconds; what comes below the answer is made last, and should be seen
-const FOLLOWED = 5; // questions of before, with their answers, that go with a question
+const FOLLOWED = 100; // questions of before, with their answers, that go with a question
 const NEAR_THE_END = 160; // pixels from the end within which the page follows the answer
 
 export class Asking {

@@ -54,10 +54,13 @@ function passage(source, final) {
     "li",
     {},
     el("div", { className: "passage-head" }, icon(iconOf(source.fileName)), linkTo(source), meter(source.score)),
-    el("p", { className: "muted" }, upright(source.title ?? ""), shown && usedModel(final) ? ` · ${t("why_shown", { mark: shown.mark })}` : null),
+    el("p", { className: "muted" }, upright(source.title ?? ""), shown && usedModel(final) ? ` · ${t("why_shown", { mark: shown.mark })}` : null, fromTurn(shown)),
     shown ? el("p", { className: "snippet", lang: source.language }, shown.snippet) : null,
   );
 }
+
+/** Which earlier answer brought a passage; null: it was found for this question. */
+const fromTurn = (shown) => (shown?.fromTurn ? ` · ${t("why_earlier", { number: whole(shown.fromTurn) })}` : null);
 
 /** The place of a passage; it opens the document there. */
 function linkTo(source) {

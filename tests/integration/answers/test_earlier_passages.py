@@ -92,14 +92,14 @@ async def test_what_may_not_be_read_any_more_or_is_out_of_scope_is_left_out(
     turns = said(FIRST, first.text)
     document = first.shown[0].chunk.document
     query = RagQuery("x", identity=LOCAL_ADMIN, turns=turns)
-    assert [hit.chunk.document.id for hit in await service.recorder.recall(query)] == [document.id]
+    assert [hit.chunk.document.id for hit in (await service.recorder.recall(query))[0]] == [document.id]
     for filters in (Filters(corpus_ids=(uuid4(),)), Filters(tags=("none",)), Filters(file_name="parking.md")):
-        assert await service.recorder.recall(replace(query, filters=filters)) == ()
+        assert await service.recorder.recall(replace(query, filters=filters)) == ((), ())
     stranger = replace(LOCAL_ADMIN, user_id=uuid4())
-    assert await service.recorder.recall(replace(query, identity=stranger)) == ()
+    assert await service.recorder.recall(replace(query, identity=stranger)) == ((), ())
     newer = DocumentInput(data=b"The annual leave in Leeds is 28 days.", file_name="leeds.md")
     await service.ingest(newer, LOCAL_ADMIN)
-    assert await service.recorder.recall(query) == ()
+    assert await service.recorder.recall(query) == ((), ())
 
 
 async def test_a_model_writes_without_a_sentence_of_ours_before_it(service: Components, ollama: OllamaDouble) -> None:

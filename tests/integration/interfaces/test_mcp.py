@@ -150,7 +150,7 @@ async def test_nobody_reaches_what_is_another_ones(connect: Connect) -> None:
     ("tool", "arguments", "message"),
     [
         ("search_knowledge", {"query": " "}, "query must not be empty"),
-        ("search_knowledge", {"query": "x", "top_k": 99}, "top_k must be from 1 to 10"),
+        ("search_knowledge", {"query": "x", "top_k": 99}, "top_k must be from 1 to 50"),
         ("search_knowledge", {"query": "x", "top_k": "three"}, "top_k must be a whole number"),
         ("search_knowledge", {"query": "x", "topk": 3}, "did you mean top_k"),
         ("search_knowledge", {"query": "x", "document_ids": ["no-id"]}, "document_ids item 1 must be a UUID"),

@@ -26,8 +26,15 @@ from rag_service import components, open_service
 from rag_service.api.http.events import WireEvent, present_events
 from rag_service.api.http.schemas import AnswerRequest, DeltaData
 from rag_service.client import Service
-from rag_service.client.remote import RemoteBackend, ServiceUnreachableError
-from rag_service.errors import AuthenticationError, ConfigurationError, InputError, ModelBusyError, NotFoundError
+from rag_service.client.remote import RemoteBackend
+from rag_service.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    InputError,
+    ModelBusyError,
+    NotFoundError,
+    ServiceUnreachableError,
+)
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.sources.report import SyncProgress

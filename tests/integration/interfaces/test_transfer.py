@@ -14,9 +14,8 @@ from rag_service import components, open_service
 from rag_service.app import create_app
 from rag_service.cli import main, progress
 from rag_service.client import Service
-from rag_service.client.remote import ServiceUnreachableError
 from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity
-from rag_service.errors import ArchiveError, ConflictError, InputError, NotFoundError
+from rag_service.errors import ArchiveError, ConflictError, InputError, NotFoundError, ServiceUnreachableError
 from rag_service.ingest.transfer import archive
 from rag_service.settings import Settings
 from rag_service.sources.report import SyncProgress

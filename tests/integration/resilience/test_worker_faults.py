@@ -15,11 +15,10 @@ import psycopg
 import pytest
 
 from rag_service.domain import Identity, ParsedDocument
-from rag_service.errors import EmbeddingError, NotFoundError, StoreError
+from rag_service.errors import EmbeddingError, NotFoundError, StoreError, UnreachableError
 from rag_service.ingest import queue as jobs
 from rag_service.ingest.upload_job import UploadJob
 from rag_service.readers.sandbox import parse_in_sandbox
-from rag_service.store.database import UnreachableError
 from rag_service.store.documents.documents import read_text
 from rag_service.store.documents.uploads import Upload, UploadStatus
 from tests.conftest import FakeEmbedding

@@ -241,7 +241,7 @@ async def test_a_conversation_that_is_deleted_meanwhile_does_not_cost_the_answer
         async def still_there(*_: object) -> tuple[()]:
             return ()
 
-        monkeypatch.setattr("rag_service.api.agents.history.read_history", still_there)
+        monkeypatch.setattr("rag_service.store.accounts.conversations.read_history", still_there)
         late = await ask(client, QUESTION, conversationId=kept)
         assert late["answer"] and late["conversationId"] is None
 

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from rag_service.errors import EvalSetError
 from rag_service.evaluation.datasets import load_set
-from rag_service.evaluation.eval_set import EvalSetError
 from rag_service.store.accounts.answers import Thumbs, give_feedback, store_answer
 from rag_service.store.accounts.keys import Scope
 from tests.integration.tenancy.conftest import ADMIN, House

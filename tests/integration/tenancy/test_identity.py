@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from litestar.datastructures import Headers
 
 from rag_service.auth.authenticator import Authenticator
-from rag_service.auth.tokens import IssuerUnreachableError
 from rag_service.domain import Identity, Role
-from rag_service.errors import AuthenticationError, ConfigurationError, InputError
+from rag_service.errors import AuthenticationError, ConfigurationError, InputError, IssuerUnreachableError
 from rag_service.settings import Settings, load_settings
 from rag_service.store.accounts.keys import ALL_SCOPES, Scope, create_key, revoke_key
 from rag_service.store.accounts.users import create_user, update_user

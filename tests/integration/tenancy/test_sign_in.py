@@ -18,11 +18,10 @@ from structlog.testing import capture_logs
 
 from rag_service.app import create_app
 from rag_service.auth.provider import Provider
-from rag_service.auth.tokens import IssuerUnreachableError
 from rag_service.cli.checks import check_provider
 from rag_service.components import Components
 from rag_service.domain import CorpusKind
-from rag_service.errors import ConfigurationError
+from rag_service.errors import ConfigurationError, IssuerUnreachableError
 from rag_service.settings import load_settings
 from rag_service.store.corpora import update_corpus
 from rag_service.store.embedded import EmbeddedServer

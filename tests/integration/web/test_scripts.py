@@ -352,3 +352,18 @@ def test_a_stream_that_begins_anew_discards_the_text_and_its_citations(visit: Op
 def test_answer_without_documents_says_that_and_no_other_reason(visit: Open) -> None:
     told = run(visit(), "why.js", UNCERTAIN, {"ragUsed": False, "contextUse": "store_unavailable"})
     assert told == "Not from your documents: they could not be searched just now."
+
+
+def test_a_passage_that_an_earlier_answer_cited_says_which(visit: Open) -> None:
+    script = """({ makeWhy }) => {
+        const source = { documentId: "d", chunkIndex: 0, fileName: "leeds.md", title: "Leeds", score: 0.5 };
+        const shown = { documentId: "d", chunkIndex: 0, mark: 2, snippet: "26 days", fromTurn: 3 };
+        const final = {
+            decision: "can_proceed", confidence: 0.9, confidenceParts: { meanRelevance: 0.5, meanRerank: null },
+            citations: [], reasons: [], latencyMs: 5, model: "m", promptTokens: 9, completionTokens: 2,
+            sources: [source], contextUsed: [shown],
+        };
+        return makeWhy(final).textContent;
+    }"""
+    told = run(visit(), "why.js", script)
+    assert "shown to the model as C2 · cited in answer 3 of this conversation" in told

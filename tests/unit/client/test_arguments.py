@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +17,7 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 from rag_service.api.http.queries import read_query, read_turns
 from rag_service.api.http.schemas import AnswerRequest, MessageRequest, SearchRequest
 from rag_service.client import Service
-from rag_service.client.asking import make_request
-from rag_service.client.llama import ServiceQueryEngine, ServiceRetriever
+from rag_service.client.asking import AskOptions, SearchOptions
 from rag_service.client.remote import as_json
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import InputError
@@ -34,21 +35,17 @@ ANSWER: dict[str, Any] = SEARCH | {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("method", "request_type", "but", "more"),
-    [
-        (Service.search, SearchRequest, set(), {"alpha", "mode"}),
-        (Service.ask, AnswerRequest, set(), set()),
-        (ServiceRetriever.__call__, SearchRequest, {"question"}, set()),
-        (ServiceQueryEngine.__call__, SearchRequest, {"question"}, {"streaming"}),
-        (make_request, SearchRequest, set(), set()),
-    ],
-)
-def test_python_takes_each_field_of_the_rest_request(
-    method: Callable[..., Any], request_type: type[msgspec.Struct], but: set[str], more: set[str]
-) -> None:
+@pytest.mark.parametrize(("options", "request_type"), [(SearchOptions, SearchRequest), (AskOptions, AnswerRequest)])
+def test_python_takes_each_field_of_the_rest_request(options: type, request_type: type[msgspec.Struct]) -> None:
     fields = {RENAMED.get(name, name) for name in request_type.__struct_fields__}
-    assert set(inspect.signature(method).parameters) - {"self"} - more == fields - but
+    assert set(options.__annotations__) == fields - {"question", "stream"}
+
+
+@pytest.mark.parametrize("method", [Service.search, Service.ask])
+def test_each_option_is_described(method: Callable[..., Any]) -> None:
+    options = AskOptions if method is Service.ask else SearchOptions
+    described = inspect.getdoc(method) or ""
+    assert [name for name in options.__annotations__ if not re.search(rf"\b{name}\b.*:", described)] == []
 
 
 class Backend:
@@ -102,6 +99,18 @@ def test_what_python_is_given_arrives_where_rest_reads_it() -> None:
     asked: AnswerRequest = backend.requests[-1]
     assert (asked.stream, asked.keep, asked.conversation_id, asked.replaces) == (True, True, UUID(int=3), UUID(int=4))
     assert [turn.content for turn in read_turns(asked)] == ["Is there a fee?"]
+
+
+def test_an_option_that_does_not_exist_is_named() -> None:
+    with Service(Backend()) as service:  # type: ignore[arg-type]
+        calls: list[Callable[..., Any]] = [service.search, service.ask, partial(service.ask, stream=True)]
+        for call in [
+            *calls,
+            lambda _, **more: service.retriever(**more),
+            lambda _, **more: service.query_engine(**more),
+        ]:
+            with pytest.raises(TypeError, match=r"unexpected keyword argument 'topk'; there are top_k, threshold"):
+                call("Fees?", topk=3)
 
 
 def test_filters_and_messages_of_llamaindex_are_understood() -> None:

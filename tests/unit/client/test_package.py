@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,12 +22,57 @@ from rag_service.sources.files import find_files
 
 
 def test_what_is_exported_exists() -> None:
-    assert rag_service.__all__ == ["open_service"]
     assert rag_service.open_service is rag_service.client.open_service
+    for name in rag_service.__all__:
+        assert getattr(rag_service, name) is not None
     for name in rag_service.client.__all__:
         assert getattr(rag_service.client, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'close_service'"):
         rag_service.close_service  # noqa: B018 - the access is the test
+
+
+def test_help_shows_the_interface() -> None:
+    shown = pydoc.plain(pydoc.render_doc(rag_service))
+    assert "open_service(" in shown
+    assert "class Service(" in shown
+    assert "with open_service() as service:" in shown
+
+
+SCRIPT = """
+from rag_service import RagError, Service, open_service
+
+def ask(service: Service) -> str:
+    try:
+        answer = service.ask("Fees?", tags=["loans"], top_k=3)
+        events = service.ask("Fees?", stream=True)
+    except RagError as error:
+        return error.message
+    reveal_type(answer)
+    reveal_type(events)
+    reveal_type(service.search("Fees?"))
+    return answer.body.answer
+
+with open_service(data_dir="knowledge") as service:
+    reveal_type(service)
+    service.ask("Fees?", topk=3)
+    service.retriever(top_k="three")
+"""
+
+
+def test_a_script_of_a_user_is_type_checked(tmp_path: Path) -> None:
+    """With the cache that `make types` left: seconds. The first time, the whole package is checked."""
+    (script := tmp_path / "script.py").write_text(SCRIPT)
+    checked = subprocess.run([sys.executable, "-m", "mypy", str(script)], check=False, capture_output=True, text=True)
+    messages = re.findall(r"script\.py:\d+: (?:note: Revealed type is|error:) (.*?)(?:;.*|  \[.*)?\n", checked.stdout)
+    assert messages == [
+        '"rag_service.client.results.CitedAnswer"',
+        '"rag_service.client.event_stream.EventStream[rag_service.client.results.CitedAnswer]"',
+        '"rag_service.client.results.Passages"',
+        '"rag_service.client.service.Service"',
+        'Unexpected keyword argument "topk" for overloaded function "ask" of "Service"',
+        'No overload variant of "ask" of "Service" matches argument types "str", "int"',
+        'Argument "top_k" to "__call__" of "ServiceRetriever" has incompatible type "str"',
+    ], checked.stdout
 
 
 @pytest.mark.parametrize(

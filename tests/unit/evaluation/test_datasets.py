@@ -8,15 +8,9 @@ from typing import Any
 
 import pytest
 
+from rag_service.errors import EvalSetError
 from rag_service.evaluation.datasets import load_set
-from rag_service.evaluation.eval_set import (
-    EvalSetError,
-    SetKind,
-    leave_out,
-    leave_passages_out,
-    translate_questions,
-    translate_sets,
-)
+from rag_service.evaluation.eval_set import SetKind, leave_out, leave_passages_out, translate_questions, translate_sets
 from tests.unit.evaluation.sets import own_row, squad, write_beir, write_documents, write_jsonl
 
 

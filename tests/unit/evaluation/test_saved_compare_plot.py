@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_service.errors import ConfigurationError, InputError
-from rag_service.evaluation.eval_set import EvalSetError
+from rag_service.errors import ConfigurationError, EvalSetError, InputError
 from rag_service.evaluation.metrics import Measured
 from rag_service.evaluation.report import plot_runs, write_plot
 from rag_service.evaluation.saved import SavedRun, SavedSet, compare_runs, read_run, save_run

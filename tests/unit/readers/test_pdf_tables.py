@@ -272,3 +272,29 @@ def test_paragraphs_side_by_side_are_no_table() -> None:
                 file.text(20 + 60 * place, 40 + 4 * row + 1.2 * (row // (4 + place)), text)
 
     assert all(": " not in line and " | " not in line for line in lines_of(draw))
+
+
+def test_a_strip_too_low_for_a_text_does_not_end_the_names_of_columns() -> None:
+    """The same names stand below two wide ones, and a section follows behind a double rule."""
+
+    def draw(file: FPDF) -> None:
+        rows = [(30, 40), (40, 50), (50, 51), (51, 61), (61, 71)]
+        for top in sorted({edge for row in rows for edge in row}):
+            file.line(20, top, 170, top)
+        for left in (20, 170):
+            file.line(left, 30, left, 71)
+        for left, start, end in ((50, 30, 51), (110, 30, 51), (80, 40, 51), (140, 40, 51)):
+            file.line(left, start, left, end)
+        for left in (50, 80, 110, 140):
+            file.line(left, 61, left, 71)
+        texts = [
+            (22, 37, "Loan"), (52, 37, "Standard"), (112, 37, "Package"), (52, 47, "Rate"), (82, 47, "Fee"),
+            (112, 47, "Rate"), (142, 47, "Fee"), (22, 58, "Fixed"), (22, 68, "1 year"), (52, 68, "4.0%"),
+            (82, 68, "5.3%"), (112, 68, "3.8%"), (142, 68, "5.1%"),
+        ]  # fmt: skip
+        for left, top, text in texts:
+            file.text(left, top, text)
+
+    assert lines_of(draw)[-1] == (
+        "Loan: 1 year | Standard Rate: 4.0% | Standard Fee: 5.3% | Package Rate: 3.8% | Package Fee: 5.1%"
+    )

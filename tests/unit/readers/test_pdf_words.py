@@ -292,3 +292,31 @@ def test_old_style_figures_of_a_font_without_a_height_are_not_raised() -> None:
         *map(samples.stream, glyphs),
     )
     assert parse(data, file_name="a.pdf").text == "31"
+
+
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [("24 103.2 5 0.9 re f", "\u22120.5"), ("17 103.2 5 0.9 re f", "0.5"), ("24 106.8 5 0.9 re f", "0.5")],
+    ids=["right before it", "apart, as at an axis", "above it"],
+)
+def test_a_short_line_drawn_right_before_a_number_is_its_minus(line: str, reads: str) -> None:
+    """Matplotlib draws the minus as a shape, not as text."""
+    assert text_of(b"BT /F1 10 Tf 29.5 100 Td (0.5) Tj ET " + line.encode()) == reads
+
+
+def test_a_line_between_two_numbers_is_no_minus() -> None:
+    content = b"BT /F1 10 Tf 18 100 Td (5) Tj 11.5 0 Td (7) Tj ET 24 103.2 5 0.9 re f"
+    assert "\u2212" not in text_of(content)
+
+
+def test_a_fraction_with_a_slash_stays_in_its_line() -> None:
+    fraction = b"/F1 6 Tf 0 3 Td (1) Tj 1.2 -3 Td (~4) Tj /F1 10 Tf"
+    content = b"BT /F1 10 Tf 20 112 Td (One line) Tj 0 -12 Td (up to) Tj 26 0 Td " + fraction + b" 9 0 Td (inch) Tj ET"
+    assert text_of(content, unicode={"~": "\u2044"}) == "One line\nup to 1/4 inch"
+
+
+def test_glyphs_without_a_letter_are_left_out_with_a_warning() -> None:
+    data = samples.pdf_with_stream(lines("Acidosis", "x"), unicode={"x": "\x94"})
+    document = parse(data, file_name="a.pdf")
+    assert document.text == "Acidosis"
+    assert any("font" in warning for warning in document.warnings)

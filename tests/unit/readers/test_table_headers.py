@@ -205,3 +205,20 @@ def test_a_name_over_several_columns_is_kept_once() -> None:
     book.active.merge_cells("B1:C1")
     text = parse(saved(book), file_name="a.xlsx").text
     assert text.count("Plan") == 2
+
+
+def test_years_above_the_names_of_their_columns_are_part_of_them_in_each_table_of_a_sheet() -> None:
+    book = Workbook()
+    for first in (1, 8):
+        book.active.cell(first, 2, "Financial period")
+        book.active.merge_cells(start_row=first, start_column=2, end_row=first, end_column=5)
+        for column, year in ((2, 2024), (4, 2025)):
+            book.active.cell(first + 1, column, year)
+            book.active.merge_cells(start_row=first + 1, start_column=column, end_row=first + 1, end_column=column + 1)
+        for column, text in enumerate(("Qtr 1", "Qtr 2", "Qtr 1", "Qtr 2"), start=2):
+            book.active.cell(first + 2, column, text)
+        for column, value in enumerate(("Budget", 75, 85, 95, 90), start=1):
+            book.active.cell(first + 3, column, value)
+    lines = parse(saved(book), file_name="a.xlsx").text.splitlines()[1:]
+    row = "Budget | 2024 Qtr 1: 75 | 2024 Qtr 2: 85 | 2025 Qtr 1: 95 | 2025 Qtr 2: 90"
+    assert lines == ["Financial period", row] * 2
