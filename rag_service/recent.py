@@ -45,15 +45,15 @@ def keep_for(user_id: UUID | None, *, lasting: bool = True) -> Iterator[None]:
 
 
 def current_user() -> UUID | None:
-    """Return whom `keep_for` was given last; None: nobody."""
+    """Return the user that `keep_for` was given last, or None."""
     return _user.get()
 
 
 class OwnedValues(Generic[_Key, _Value]):
-    """Values under keys, each of one user, for any number of threads.
+    """Keep values under keys, each of one user, for any number of threads.
 
-    When it is full, whoever has the most values loses the one used least recently, so that nobody pushes out the few of
-    another.
+    When it is full, the user with the most values loses the one used least recently, so that nobody pushes out the
+    few of another.
     """
 
     def __init__(self, limit: int):
@@ -97,7 +97,7 @@ class OwnedValues(Generic[_Key, _Value]):
 
 
 class Recent(Generic[_Value]):
-    """The values of the texts that each user used last: digests of the texts, not the texts."""
+    """Keep values of the texts that each user used last: digests of the texts, not the texts."""
 
     def __init__(self, limit: int):
         """`limit`: number of values of all users together."""

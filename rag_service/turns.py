@@ -1,4 +1,4 @@
-"""Turns between users: of those who wait, whoever has the fewest running goes first.
+"""Turns between users: of those who wait, the user with the fewest running goes first.
 
     turns = Turns("check", limit=2, queue=30)
     async with turns.take(identity.user_id):
@@ -6,8 +6,8 @@
 
 Work that takes a processor, a connection or a model passes one of these queues, or the threads of `FairThreads`, so
 that the requests of one user make nobody else wait for more than what already runs. Between users who have as many
-running, whoever has waited longest since the last turn goes first, as in stochastic fair queueing (McKenney, INFOCOM
-1990); a full queue drops the newest request of the longest one there, not of whoever comes last.
+running, the one who has waited longest since the last turn goes first, as in stochastic fair queueing (McKenney,
+INFOCOM 1990); a full queue drops the newest request of the longest line, not the one that comes last.
 
 Order is by numbers that only rise, never by a clock.
 """
@@ -41,7 +41,7 @@ whose: ContextVar[Owner] = ContextVar("whose", default=None)
 
 @dataclass(eq=False)
 class _Place(Generic[T]):
-    """Somebody who waits."""
+    """A place in the queue."""
 
     item: T
     owner: Owner
@@ -50,7 +50,7 @@ class _Place(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """What waits for one of `limit` places, and for whom. Not safe for threads."""
+    """Keep what waits for one of `limit` places, and for whom. Not safe for threads."""
 
     def __init__(self, *, limit: int, share: int, alone_after: float | None = None):
         """
@@ -124,19 +124,19 @@ class FairQueue(Generic[T]):
                 yield place.item
 
     def waiting_of(self, owner: Owner) -> int:
-        """How many of an owner's wait."""
+        """Return how many of an owner's items wait."""
         return sum(len(line) for (_, one), line in self._lines.items() if one == owner)
 
     def running_of(self, owner: Owner) -> int:
         return self._running[owner]
 
     def newest_of_longest(self) -> _Place[T] | None:
-        """The newest of the owner who has the most waiting."""
+        """Return the newest place of the owner who has the most waiting."""
         longest = max(self._lines.values(), key=len, default=None)
         return None if longest is None else longest[-1]
 
     def should_yield(self, owner: Owner) -> bool:
-        """Whether somebody waits who would go before this owner, if one of the owner's ended now."""
+        """Return whether somebody waits who would go before this owner, if one of the owner's ended now."""
         own = (self._running[owner] - 1, next(self._numbers))
         return any(one != owner and self._rank((lane, one))[1:] < own for lane, one in self._lines)
 
@@ -160,7 +160,7 @@ class FairQueue(Generic[T]):
         return lane, self._running[owner], max(self._lines[line][0].number, self._served.get(owner, -1))
 
     def begin(self, owner: Owner) -> None:
-        """Begin in any case."""
+        """Count one more as running, whether or not there is a place."""
         self.running += 1
         self._running[owner] += 1
 
@@ -172,7 +172,7 @@ class FairQueue(Generic[T]):
 
 
 class Turns:
-    """At most `limit` at a time and `queue` waiting, by owner. For one event loop.
+    """Let at most `limit` run at a time, with `queue` waiting, by owner. For one event loop.
 
     Waiting, running and refused are counted: `Metrics.watch_turns` shows them.
     """
@@ -219,14 +219,14 @@ class Turns:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody is admitted, runs or waits."""
+        """Return whether nobody is admitted, runs or waits."""
         return not (self._admitted.total() or self.running or self.waiting)
 
     @contextmanager
     def admit(self, owner: Owner) -> Iterator[None]:
         """Count as one of those who will want a turn, for the length of the block; needs none yet.
 
-        Whoever would only be refused later is refused here, before it costs a search. Raises as `take`.
+        A request that would only be refused later is refused here, before it costs a search. Raises as `take`.
         """
         if self._admitted.total() >= self._places:
             self._refuse()
@@ -277,7 +277,7 @@ class Turns:
             raise
 
     def busy(self, retry_after: int) -> RagError:
-        """The error of a full queue."""
+        """Return the error of a full queue."""
         return RateLimitedError("The service is busy with other requests.", retry_after=retry_after)
 
     def _check_room(self, owner: Owner) -> None:
@@ -317,7 +317,7 @@ class Turns:
             raise
 
     def waits_on(self) -> bool:
-        """Whether somebody whose patience has run out goes on waiting."""
+        """Return whether somebody whose patience has run out goes on waiting."""
         return False
 
     def _end(self, owner: Owner) -> None:
@@ -326,7 +326,7 @@ class Turns:
 
     def _advance(self) -> None:
         while (place := self._queue.pop()) is not None:
-            if place.item.done():  # whoever waited has left, and has not been taken out yet
+            if place.item.done():  # the one who waited has left, and has not been taken out yet
                 self._queue.end(place.owner)
             else:
                 place.item.set_result(None)
@@ -346,7 +346,7 @@ class Turns:
 
 
 class FairThreads(ThreadPoolExecutor):
-    """Threads for `asyncio.to_thread` that run the work of users by turns: see `use_fair_threads`."""
+    """Run the work of users by turns in threads, for `asyncio.to_thread`: see `use_fair_threads`."""
 
     def __init__(self, *, limit: int, name: str):
         """`limit`: threads, of which one user has half."""

@@ -1,12 +1,14 @@
 """Notes the callbacks of event loops that take long in processor time, for nobody else is served meanwhile.
 
 Time of the thread, not of the clock: a busy machine changes nothing. What modules take that are loaded in a callback is
-left out, and so is what tests themselves do in the loop in place of another process (`apart`).
+left out, and so is what tests themselves do in the loop in place of another process (`apart`). Collections of garbage
+are left out, too: how much there is depends on the tests before.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib._bootstrap
 import threading
 import time
@@ -18,7 +20,7 @@ from typing import Any
 LIMIT = 0.1  # seconds of processor time
 
 
-@dataclass
+@dataclass(eq=False)
 class LoopWatch:
     """The callbacks that took longer than `LIMIT`, with their seconds."""
 
@@ -44,6 +46,14 @@ def apart() -> Iterator[None]:
     finally:
         _local.depth = 0
         _local.apart = getattr(_local, "apart", 0.0) + time.thread_time() - began
+
+
+def _note_collection(phase: str, _: object) -> None:
+    if phase == "start":
+        _local.collecting = apart()
+        _local.collecting.__enter__()
+    else:
+        _local.collecting.__exit__(None, None, None)
 
 
 @contextmanager
@@ -76,8 +86,10 @@ def install() -> None:
         finally:
             seconds = time.thread_time() - began - _local.apart
             if seconds > LIMIT:
+                whose = getattr(self._callback, "__self__", self)  # a task, for its steps
                 for watch in _watches:
-                    watch.slow.append((round(seconds, 3), repr(self)[:500]))
+                    watch.slow.append((round(seconds, 3), repr(whose)[:500]))
 
     bootstrap._find_and_load = load_apart
     asyncio.Handle._run = run_measured  # type: ignore[attr-defined,method-assign]
+    gc.callbacks.append(_note_collection)

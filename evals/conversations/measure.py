@@ -28,8 +28,8 @@ class TurnReply:
 
     @property
     def is_clean(self) -> bool:
-        """Nothing stands before what the model wrote."""
-        return begins_as_written(self.reply.body.answer, self.turn.answer)
+        """Nothing stands before what the model wrote, if it was asked."""
+        return self.reply.outcome == "not asked" or begins_as_written(self.reply.body.answer, self.turn.answer)
 
     @property
     def steps(self) -> int:

@@ -108,7 +108,7 @@ class KeysController(Controller):
     @post(summary="Create a key", operation_class=accepts(KeyCreate), responses=problems(400, 401, 403, 500))
     async def create(self, request: AnyRequest, caller: CallerDependency) -> KeyBody:
         """A key cannot have more rights than the credential that creates it, and ends with the key
-        that does."""
+        or bearer token that does."""
         body = await read_json(request, KeyCreate)
         check_texts(required={"name": body.name})
         if not body.scopes:
@@ -123,7 +123,7 @@ class KeysController(Controller):
             user_id=user_id,
             name=body.name.strip(),
             scopes=scopes,
-            expires_at=expires_at,
+            expires_at=caller.bound(expires_at),
             parent_id=caller.key_id,
         )
         return _present_key(key, secret=secret)

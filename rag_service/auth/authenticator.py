@@ -42,6 +42,7 @@ class Principal(Identity):
     scopes: frozenset[Scope] = ALL_SCOPES
     credential: bytes = field(default=b"", repr=False)  # SHA-256 of an API key, which has quotas of its own
     key_id: UUID | None = None  # of the API key
+    token_ends: float | None = None  # Unix time at which the bearer token does
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +166,9 @@ class Authenticator:
                 row = await cursor.fetchone()
         if row is None:
             raise AuthenticationError("The token is valid, but there is no active user with its subject.")
-        principal = Principal(user_id=row[0], role=Role(row[1]), scopes=_token_scopes(claims))
-        return principal, self._tokens.end_of(claims)
+        ends = self._tokens.end_of(claims)
+        principal = Principal(user_id=row[0], role=Role(row[1]), scopes=_token_scopes(claims), token_ends=ends)
+        return principal, ends
 
 
 def _find_credential(headers: Mapping[str, str]) -> str | None:

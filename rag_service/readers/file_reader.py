@@ -102,7 +102,7 @@ class FileReader(BaseReader):
         except NeedsOcrError:
             async with self._recognising.take():
                 parsed = await parse_in_sandbox(data, file_name=name, ocr=True)
-        return [to_document(parsed, extra_info)]
+        return [await asyncio.to_thread(to_document, parsed, extra_info)]
 
 
 def to_document(parsed: ParsedDocument, extra_info: Mapping[str, Any] | None = None) -> Document:

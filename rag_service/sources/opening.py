@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -25,7 +25,13 @@ def is_page(target: str) -> bool:
 
 
 def open_source(
-    target: str, settings: Settings, *, extra_suffixes: Collection[str] = (), depth: int = 0, role: Role = Role.ADMIN
+    target: str,
+    settings: Settings,
+    *,
+    extra_suffixes: Collection[str] = (),
+    depth: int = 0,
+    role: Role = Role.ADMIN,
+    others_wait: Callable[[], bool] = lambda: False,
 ) -> Source:
     """The source of a target: a folder, a page or a sitemap, a URL of fsspec, or a declared reader.
 
@@ -33,6 +39,7 @@ def open_source(
         extra_suffixes: further extensions of documents, such as `.log`.
         depth: links to follow from a page.
         role: for whom; only administrators reach folders, stores, readers, and the networks of RAG_SYNC_NETWORKS.
+        others_wait: whether a long run should end early.
 
     Raises:
         InputError: the target cannot be used.
@@ -43,7 +50,9 @@ def open_source(
     max_bytes = settings.uploads.max_mb * 1024**2
     if is_page(target):
         allowed = [ipaddress.ip_network(network) for network in networks]
-        limits = WebLimits(networks=allowed, depth=depth, pages=settings.sync.pages, max_bytes=max_bytes)
+        limits = WebLimits(
+            networks=allowed, depth=depth, pages=settings.sync.pages, max_bytes=max_bytes, others_wait=others_wait
+        )
         return WebSource(target, limits)
     if role is not Role.ADMIN:
         raise PermissionDeniedError(

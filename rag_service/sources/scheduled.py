@@ -1,12 +1,14 @@
-"""Syncs the sources of corpora when they are due, one after the other, in any number of processes."""
+"""Syncs the sources of corpora when they are due, some at a time, in any number of processes."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -41,7 +43,10 @@ from rag_service.tasks import end_tasks, run_together
 log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 3.0  # between two looks for a source that is due
-_AT_ONCE = 4  # sources, each of another user, so that a slow site does not hold up the others
+_AT_ONCE = 4  # sources, each of another user
+_SLOW_SECONDS = 60.0  # a run that takes longer leaves its place to others, and goes on beside them
+_SLOW_AT_ONCE = 12  # of those; when they are that many, sites end their runs early
+_LOST = "The source was removed, or another worker has taken it over."
 _FAILED = "The service failed to sync this source."
 _REASONS = 50  # of files that were not taken, kept with the source
 
@@ -56,6 +61,7 @@ class SourceRunner:
     indices: Mapping[str, IndexDefinition]
     _: KW_ONLY
     extra_suffixes: Collection[str] = ()  # besides those of the index definitions
+    _running: dict[asyncio.Task[None], float] = field(default_factory=dict, init=False)  # → when it began
 
     def __post_init__(self) -> None:
         load_readers(self.settings.sync.readers)  # a wrong file shows at start
@@ -67,17 +73,42 @@ class SourceRunner:
     async def run(self) -> None:
         """Sync what is due, until cancelled. A run that is cut off goes on in another process, or at the next start."""
         await asyncio.to_thread(sweep_scratch)
-        await run_together(*(self._run_for_ever() for _ in range(_AT_ONCE)))
+        try:
+            while True:
+                self._drop_ended()
+                source = await self._claim_due() if self._has_place() else None
+                if source is not None:
+                    self._running[asyncio.create_task(self._run_claimed(source))] = time.monotonic()
+                elif self._running:
+                    await asyncio.wait(self._running, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                else:
+                    await asyncio.sleep(_LOOK_SECONDS)
+        finally:
+            await end_tasks(*self._running)
 
-    async def _run_for_ever(self) -> None:
-        while True:
-            try:
-                worked = await self.run_due()
-            except RagError as error:
-                log.warning("sources_interrupted", code=error.code, exc_info=error)
-                worked = False
-            if not worked:
-                await asyncio.sleep(_LOOK_SECONDS)
+    def _drop_ended(self) -> None:
+        for run in [run for run in self._running if run.done()]:
+            del self._running[run]
+            run.result()
+
+    def _has_place(self) -> bool:
+        quick = sum(time.monotonic() - began < _SLOW_SECONDS for began in self._running.values())
+        return quick < _AT_ONCE and not self._is_crowded()
+
+    def _is_crowded(self) -> bool:
+        return len(self._running) >= _AT_ONCE + _SLOW_AT_ONCE
+
+    async def _claim_due(self) -> ClaimedSource | None:
+        try:
+            async with self.database.transaction(None) as connection:
+                return await claim_source(connection, lease=self._lease)
+        except RagError as error:
+            log.warning("sources_interrupted", code=error.code, exc_info=error)
+            return None
+
+    async def _run_claimed(self, source: ClaimedSource) -> None:
+        with structlog.contextvars.bound_contextvars(source_id=str(source.id)), suppress(RagError):
+            await self._run(source, None)
 
     async def run_due(self) -> bool:
         """Sync the source that is due longest; False if none is. Failures are stored with it."""
@@ -85,8 +116,7 @@ class SourceRunner:
             source = await claim_source(connection, lease=self._lease)
         if source is None:
             return False
-        with structlog.contextvars.bound_contextvars(source_id=str(source.id)), suppress(RagError):
-            await self._run(source, None)
+        await self._run_claimed(source)
         return True
 
     async def run_now(self, source_id: UUID, *, on_progress: OnProgress | None = None) -> SyncReport:
@@ -107,7 +137,7 @@ class SourceRunner:
         try:
             await asyncio.wait({holding, working}, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
-                raise ConflictError("The source was removed, or another worker has taken it over.")
+                raise ConflictError(_LOST)
             report = working.result()
             await self._release(source, report=_to_store(report))
             log.info("source_synced", added=len(report.added), changed=len(report.changed), deleted=len(report.deleted))
@@ -140,6 +170,7 @@ class SourceRunner:
                 extra_suffixes={*self.extra_suffixes, *index.ingest.readers},
                 depth=source.depth,
                 role=source.role,
+                others_wait=self._is_crowded,
             ),
             database=self.database,
             ingestor=self.ingestor,
@@ -147,8 +178,13 @@ class SourceRunner:
             index=index,
             identity=source.identity,
             on_progress=on_progress,
+            confirm=partial(self._confirm, source),
         )
         return await sync.run()
+
+    async def _confirm(self, source: ClaimedSource) -> None:
+        if not await self._renew(source, self._lease):
+            raise ConflictError(_LOST)
 
     async def _hold(self, source: ClaimedSource) -> None:
         """Renew the claim until it is lost."""

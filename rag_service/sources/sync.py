@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
@@ -83,6 +83,8 @@ class Sync:
     # all of a sudden empty.
     delete: bool | None = None
     on_progress: OnProgress | None = None  # called before each file
+    # Called when the source is listed and no other sync of it can begin; raises if nothing is to be stored any more.
+    confirm: Callable[[], Awaitable[None]] | None = None
     refused: dict[str, tuple[Version, str]] = field(default_factory=dict, init=False)  # unreadable files, and why
 
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
@@ -138,10 +140,15 @@ class Sync:
     async def _run(self) -> SyncReport:
         async with self.transaction() as connection:
             await require_writable(connection, self.corpus.id)
-        async with self.transaction() as holder:
-            await lock_target(holder, self.corpus.id, self.source.target)
-            with tempfile.TemporaryDirectory(prefix=f"{_SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True) as scratch:
-                return await _Work(self).run(Path(scratch))
+        with tempfile.TemporaryDirectory(prefix=f"{_SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True) as scratch:
+            work = _Work(self)
+            listing = await work.list(Path(scratch))
+            # From here on it holds a connection; a site may have taken an hour to list.
+            async with self.transaction() as holder:
+                await lock_target(holder, self.corpus.id, self.source.target)
+                if self.confirm is not None:
+                    await self.confirm()
+                return await work.take(listing)
 
 
 @dataclass
@@ -160,11 +167,15 @@ class _Work:
         self.report = SyncReport(target=self.sync.source.target)
         self.started = time.monotonic()
 
-    async def run(self, scratch: Path) -> SyncReport:
-        """See `Sync.run`."""
+    async def list(self, scratch: Path) -> Listing:
+        """Look what the source has now; the files themselves may come with it, into a folder."""
         await self._read_known()
         current = {path: file for path, file in self.known.items() if self._is_stored(file)}
-        listing = await self.sync.source.list(current, scratch)
+        return await self.sync.source.list(current, scratch)
+
+    async def take(self, listing: Listing) -> SyncReport:
+        """Store what has changed since."""
+        await self._read_known()  # another sync may have ended meanwhile
         self.left.update([*listing.left, *listing.gone])
         self._note_missing(listing)
         if items := [item for item in listing.items if self._is_due(item)]:

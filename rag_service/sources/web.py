@@ -7,7 +7,7 @@ import hashlib
 import mimetypes
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,9 @@ class WebLimits:
     pages: int = 1000  # asked for, those that fail included
     max_bytes: int = 10 * 1024**2  # of one page
     changed_bytes: int = 500 * 1024**2  # of all pages that are new or changed: they are kept until they are read
-    seconds: float = 3600.0  # of one round: other sources wait for their turn
+    seconds: float = 3600.0  # of one round
+    others_wait: Callable[[], bool] = lambda: False  # then a round takes at most `hurried_seconds`
+    hurried_seconds: float = 300.0
 
 
 class WebSource:
@@ -79,14 +81,14 @@ class _Crawl:
     _host: str = field(default="", init=False)
     _robots: RobotFileParser = field(default_factory=RobotFileParser, init=False)
     _kept_bytes: int = field(default=0, init=False)
-    _ends: float = field(default=0.0, init=False)  # time.monotonic()
+    _began: float = field(default=0.0, init=False)  # time.monotonic()
     _asked: int = field(default=0, init=False)  # pages asked for, those that fail included
     _seen: set[str] = field(default_factory=set, init=False)  # addresses that were asked for
     _waiting: deque[tuple[str, int]] = field(default_factory=deque, init=False)  # (address, links to follow from there)
 
     async def run(self, target: str) -> Listing:
         self._host = host_of(target)
-        self._ends = time.monotonic() + self.limits.seconds
+        self._began = time.monotonic()
         try:
             await self._read_robots(target)
             self._ask_robots(target)
@@ -115,9 +117,15 @@ class _Crawl:
             return f"there are more than {self.limits.pages} pages (RAG_SYNC_PAGES)"
         if self._kept_bytes >= self.limits.changed_bytes:
             return f"more than {self.limits.changed_bytes // 1024**2} MB have changed; the next run goes on"
-        if time.monotonic() >= self._ends:
-            return f"the site took longer than {self.limits.seconds / 60:.0f} minutes; the next run goes on"
+        if self._is_late():
+            return f"the site took longer than {self._seconds() / 60:.0f} minutes; the next run goes on"
         return ""
+
+    def _is_late(self) -> bool:
+        return time.monotonic() - self._began >= self._seconds()
+
+    def _seconds(self) -> float:
+        return self.limits.hurried_seconds if self.limits.others_wait() else self.limits.seconds
 
     async def _read_robots(self, url: str) -> None:
         """What the site lets robots read. Without a file everything (RFC 9309); raises PageError if it fails."""
@@ -140,7 +148,7 @@ class _Crawl:
             return False
         pages = list(sitemap.pages)
         for url in sitemap.sitemaps[:_SITEMAPS]:
-            if time.monotonic() >= self._ends or len(pages) > _ADDRESSES:
+            if self._is_late() or len(pages) > _ADDRESSES:
                 self._listing.unseen.append("")
                 break
             part = await self._fetch(url)
@@ -163,6 +171,13 @@ class _Crawl:
         for url in sorted(waiting, key=lambda url: (url in self.known, random())):  # noqa: S311
             self._waiting.append((url, depth))
         self._seen.update(urls)
+
+    def _queue_links(self, links: Sequence[str], depth: int) -> None:
+        followed = [link for link in links if host_of(link) == self._host]
+        room = max(0, _ADDRESSES - len(self._seen))
+        self._queue(followed[:room], depth)
+        if len(followed) > room:
+            self._skip(followed[room], f"there are more than {_ADDRESSES:,} links", unseen=True)
 
     async def _visit(self, url: str, depth: int) -> None:
         known = self.known.get(url)
@@ -220,7 +235,7 @@ class _Crawl:
                 self._kept_bytes += len(body)
                 self._add(name, version, _file_name(url, page.media_type), file)
         if depth > 0:
-            self._queue([link for link in links.followed if host_of(link) == self._host], depth - 1)
+            await asyncio.to_thread(self._queue_links, links.followed, depth - 1)
 
     def _is_known(self, name: str, version: Version, body: bytes) -> bool:
         known = self.known.get(name)

@@ -127,6 +127,32 @@ async def test_a_sitemap_of_many_pages_is_cut(tmp_path: Path, loop: LoopWatch) -
     assert any("more than 50,000 pages" in reason for _, reason in listing.left)
 
 
+async def test_a_page_of_many_links_and_a_long_robots_file_are_read_in_threads(tmp_path: Path, loop: LoopWatch) -> None:
+    with running_site() as site:
+        with apart():
+            links = "".join(f"<a href=/{number}>" for number in range(200_000))
+            rules = "User-agent: *\n" + "".join(f"Disallow: /x{number}\n" for number in range(30_000))
+            site.pages = {
+                "/": Served(body=links, headers={"Content-Type": "text/html"}),
+                "/robots.txt": Served(body=rules),
+            }
+        listing = await WebSource(site.url, WebLimits(networks=LOOPBACK, pages=5, depth=1)).list({}, tmp_path)
+    assert any("more than 50,000 links" in reason for _, reason in listing.left)
+
+
+async def test_a_model_that_sends_a_book_at_once_is_cut(openai_server: OpenAIDouble) -> None:
+    openai_server.script(CHAT, Reply(deltas=("A word. ",)), Reply(deltas=("A word. " * 500_000,)))
+    chat = build_chat(_settings(openai_server), extractive=MockLLM(), retries=QUICK)
+    lengths = []
+    for _ in range(2):  # what classes are built at the first call is built then
+        with watching() as watch, suppress(ModelError):
+            async with aclosing(chat.stream(MESSAGES)) as deltas:
+                lengths.append(sum([len(delta.text) async for delta in deltas]))
+    await chat.aclose()
+    assert max(lengths) < 100_000
+    assert not watch.slow, watch.worst()
+
+
 def _serve_sitemaps(site: WebSite, *, maps: int, pages: int) -> None:
     xml, headers = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"', {"Content-Type": "application/xml"}
     inner = "".join(f"<sitemap><loc>{site.url}/{number}.xml</loc></sitemap>" for number in range(maps))

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -41,6 +42,7 @@ READING_METHODS = frozenset({"GET", "HEAD"})
 REQUIRED_SCOPE = "scope"  # key of a route's `opt`
 _REMEMBERED_AGENTS = 1000
 _REMEMBERED_SECONDS = 600.0
+_LAST = datetime(9999, 1, 1, tzinfo=UTC)  # later times have no text in some time zones
 ADMINISTRATORS = {REQUIRED_SCOPE: Scope.ADMIN}  # `opt` of routes that only administrators may use
 
 
@@ -94,6 +96,13 @@ class Caller:
     def key_id(self) -> UUID | None:
         """Id of the API key that was sent, if one was."""
         return self.identity.key_id if isinstance(self.identity, Principal) else None
+
+    def bound(self, ends_at: datetime | None) -> datetime | None:
+        """The end of a key that the caller makes: a key made with a bearer token ends with the token at the latest."""
+        token_ends = self.identity.token_ends if isinstance(self.identity, Principal) else None
+        if token_ends is None or token_ends >= _LAST.timestamp():
+            return ends_at
+        return min(ends_at or _LAST, datetime.fromtimestamp(token_ends, UTC))
 
     @property
     def own(self) -> UUID | None:

@@ -47,7 +47,7 @@ _Moment = Annotated[datetime, Meta(tz=True)]
 _MAX_TEMPLATE = 500  # characters
 _MAX_WRITTEN = 1_000_000  # characters that the templates of a node add to its metadata, one for each key
 _MAX_DIGITS = 1_000  # of a number in a table; PostgreSQL reckons with a hundred times as many
-_MAX_CHUNK = 2_000_000  # characters of a chunk, which is searched, embedded and shown as a whole
+_MAX_CHUNK = 20_000  # characters of a chunk: a question over twenty of these takes the event loop .06 s at a time
 _MAX_SPANS = 100_000  # places of a chunk
 _MAX_ENTRIES = 10_000  # of a list or an object in metadata
 _MAX_DEPTH = 32  # of metadata

@@ -14,7 +14,7 @@ import { canShare } from "./session.js";
 import { Turn } from "./turn.js";
 
 const SETTLE = 300; // milliseconds; what comes below the answer is made last, and should be seen
-const FOLLOWED = 100; // questions of before, with their answers, that go with a question
+const FOLLOWED = 50; // questions of before, with their answers, that go with a question while nothing is kept
 const NEAR_THE_END = 160; // pixels from the end within which the page follows the answer
 
 export class Asking {
@@ -234,9 +234,9 @@ export class Asking {
     byId("agent-switch").textContent = isSwitched ? t(agent ? "agent_switch" : "agent_switch_all", { name: agent?.name }) : "";
   }
 
-  /** What was said before to the same agent, or to all documents. @param replaces the answer that makes way */
+  /** What was said before to the same agent, or to all documents: the service reads a kept conversation itself. @param replaces the answer that makes way */
   _conversationWith(agent, replaces) {
-    const before = this._turns.filter((turn) => turn.final && turn.agent?.id === agent?.id).slice(-FOLLOWED);
+    const before = this._current ? [] : this._turns.filter((turn) => turn.final && turn.agent?.id === agent?.id).slice(-FOLLOWED);
     return {
       messages: before.flatMap(({ question, final }) => [
         { role: "user", content: question },

@@ -21,11 +21,14 @@ from rag_service.cli import main
 from rag_service.components import Components
 from rag_service.errors import ConflictError
 from rag_service.settings import Settings
+from rag_service.sources import scheduled
 from rag_service.sources.folder import FolderSource
 from rag_service.sources.report import SyncReport
 from rag_service.sources.scheduled import SourceRunner
+from rag_service.sources.source import Listing
+from rag_service.sources.web import WebSource
 from rag_service.store.corpora import delete_corpus
-from rag_service.store.documents.sources import add_source, claim_source, read_source
+from rag_service.store.documents.sources import add_source, claim_source, read_source, remove_source
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
 from tests.doubles.web_site import html, running_site
@@ -191,6 +194,62 @@ async def test_one_run_at_a_time_and_a_dead_worker_is_followed(desk: Desk, monke
         await asyncio.wait_for(gone, 20)
     with desk.house.owner() as owner:
         assert owner.execute("SELECT count(*) FROM rag.sources").fetchone() == (0,)
+
+
+async def test_sites_that_hang_hold_no_place_and_no_connection(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifteen accounts whose sites never answer, and a pool of four connections."""
+    listed: asyncio.Queue[str] = asyncio.Queue()
+
+    async def look(self: WebSource, *_: object) -> Listing:
+        listed.put_nowait(self.target)
+        if "hangs" in self.target:
+            await asyncio.Event().wait()
+        return Listing()
+
+    monkeypatch.setattr(WebSource, "list", look)
+    monkeypatch.setattr(scheduled, "_SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(scheduled, "_LOOK_SECONDS", 0.05)
+
+    async def add(name: str) -> None:
+        user = await desk.house.user(name)
+        corpus = await desk.house.corpus(user)
+        async with desk.house.database.transaction(user) as connection:
+            target = f"https://{name}.example/"
+            await add_source(connection, user, corpus_id=corpus.id, target=target, depth=0, every_seconds=86_400)
+
+    for number in range(15):
+        await add(f"hangs{number}")
+    running = asyncio.create_task(_runner(desk).run())
+    try:
+        async with asyncio.timeout(30):
+            for _ in range(15):
+                assert "hangs" in await listed.get()
+            await add("answers")
+            assert await listed.get() == "https://answers.example/"
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+async def test_a_source_removed_with_its_documents_while_its_site_is_read_stores_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write(a="Apples are red.")
+    async with desk.house.database.transaction(ADMIN) as connection:
+        source = await add_source(
+            connection, ADMIN, corpus_id=desk.corpus.id, target=str(desk.folder), depth=0, every_seconds=900
+        )
+    found = await FolderSource(desk.folder).list({}, desk.folder)
+
+    async def remove_meanwhile(*_: object) -> Listing:
+        async with desk.house.database.transaction(ADMIN) as connection:
+            await remove_source(connection, source.id, documents=True)
+        return found
+
+    monkeypatch.setattr(FolderSource, "list", remove_meanwhile)
+    with pytest.raises(ConflictError, match="was removed"):
+        await _runner(desk).run_now(source.id)
+    assert desk.stored() == {}
 
 
 def _runner(desk: Desk) -> SourceRunner:

@@ -135,10 +135,13 @@ async def test_what_one_run_keeps_is_bounded_and_the_next_run_goes_on(desk: Desk
 async def test_a_slow_site_is_left_for_the_next_run(desk: Desk, site: WebSite) -> None:
     site.pages = {"/": html('Start. <a href="/one">1</a>'), "/one": html("One.")}
     await desk.sync(source(site.url, depth=1))
-    report = await desk.sync(source(site.url, depth=1, seconds=0.0))
-    assert (report.deleted, [reason for _, reason in report.left]) == (
-        [], ["the site took longer than 0 minutes; the next run goes on"],
-    )  # fmt: skip
+    alone = await desk.sync(source(site.url, depth=1, hurried_seconds=0.0))
+    assert (alone.unchanged, alone.left) == (2, [])
+    for limit in ({"seconds": 0.0}, {"hurried_seconds": 0.0, "others_wait": lambda: True}):
+        report = await desk.sync(source(site.url, depth=1, **limit))
+        assert (report.deleted, [reason for _, reason in report.left]) == (
+            [], ["the site took longer than 0 minutes; the next run goes on"],
+        )  # fmt: skip
 
 
 def test_temporary_folders_of_killed_processes_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from rag_service.settings import Settings, load_settings
 from rag_service.store.accounts.keys import ALL_SCOPES, Scope, create_key, revoke_key
 from rag_service.store.accounts.users import create_user, update_user
 from tests.integration.tenancy.conftest import ADMIN, House
+from tests.loop_watch import apart
 
 SECRET = "a secret of thirty-two bytes, at the least"
 ISSUER = {"jwt_issuer": "https://id.example", "jwt_audience": "rag", "jwt_jwks_url": "https://id.example/jwks"}
@@ -144,7 +145,8 @@ class Issuer:
         self.down = False
 
     def add(self, key_id: str) -> None:
-        self.keys[key_id] = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        with apart():
+            self.keys[key_id] = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     async def fetch(self, url: str) -> Mapping[str, Any]:
         assert url == ISSUER["jwt_jwks_url"]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import httpx
+import jwt
 import pytest
 
 from rag_service.domain import CorpusKind
 from rag_service.store.accounts.agents import AgentSpec, create_agent
 from rag_service.store.accounts.keys import Scope, identify_key
 from tests.integration.tenancy.conftest import ADMIN, Street
-from tests.integration.tenancy.web import client_of, new_key
+from tests.integration.tenancy.web import SECRET, client_of, new_key
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -102,6 +104,23 @@ async def test_a_key_lives_no_longer_than_the_key_that_made_it(street: Street) -
     async with house.database.transaction(None) as connection:
         for one in (child, later, grandchild):
             assert await identify_key(connection, one["key"]) is None
+
+
+async def test_a_key_lives_no_longer_than_the_token_that_made_it(street: Street) -> None:
+    user = await street.house.user("bearer")
+    ends = int(time.time()) + 120
+    found = []
+    for claims in ({"exp": ends}, {"exp": 10**12}):  # the second ends in the year 33658
+        token = jwt.encode({"sub": str(user.user_id), **claims}, SECRET)
+        async with client_of(street.application) as client:
+            client.headers["Authorization"] = f"Bearer {token}"
+            for end in (None, ends + 10**6, ends - 60):
+                expires_at = None if end is None else datetime.fromtimestamp(end, UTC).isoformat()
+                made = await post(client, "/api/v1/keys", {"name": "child", "expiresAt": expires_at})
+                at = made.json()["expiresAt"]
+                found.append(None if at is None else datetime.fromisoformat(at).timestamp())
+    leeway = 10  # with which tokens are accepted
+    assert found == [ends + leeway, ends + leeway, ends - 60, None, ends + 10**6, ends - 60]
 
 
 async def test_replies_to_a_key_that_may_only_write_hold_ids_alone(street: Street) -> None:

@@ -24,6 +24,7 @@ from rag_service.errors import (
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.postponed import PostponedUploads
 from rag_service.store.accounts.keys import Scope, create_key, hash_secret, revoke_key
+from rag_service.store.accounts.users import delete_user
 from rag_service.store.corpora import delete_corpus, update_corpus
 from rag_service.store.documents.catalogue import list_documents, read_document, remove_document, set_expiry
 from rag_service.store.documents.uploads import UploadStatus, claim_upload, report_progress
@@ -481,3 +482,20 @@ async def _queue_is_empty(house: House) -> None:
                 return
             await asyncio.sleep(0.03)
     raise AssertionError("jobs are left")
+
+
+async def test_a_user_who_is_deleted_with_uploads_waiting_leaves_nothing_and_delays_nobody(house: House) -> None:
+    gone, other = await house.user("gone"), await house.user("other")
+    corpus, theirs = await house.corpus(gone), await house.corpus(other)
+    for number in range(20):
+        await house.uploads.accept(text_file(f"{number}.txt", "Llamas hum."), corpus_id=corpus.id, identity=gone)
+    wanted = await house.uploads.accept(text_file("a.txt", "Alpacas hum."), corpus_id=theirs.id, identity=other)
+    async with house.database.transaction(ADMIN) as connection:
+        await delete_user(connection, ADMIN, gone.user_id)
+    with house.owner() as owner:
+        async with house.working(), asyncio.timeout(60):
+            (done,) = await house.settled(other, wanted)
+            while owner.execute("SELECT FROM rag.procrastinate_jobs").fetchone():  # noqa: ASYNC110 - rows of another connection
+                await asyncio.sleep(0.03)
+        names = owner.execute("SELECT name FROM rag.documents").fetchall()
+    assert (done.status, names) == (UploadStatus.INDEXED, [("a.txt",)])

@@ -1,0 +1,22 @@
+"""Watches the event loop in every test here: the parts of the service run as they do in service."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+from tests.loop_watch import LIMIT, watching
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Fail a test in which a callback of an event loop took longer than the limit.
+
+    What a test does in its own task is left out: it makes files, applications and clients there. The hostile sets, in
+    test_event_loop.py, count it as well.
+    """
+    with watching() as watch:
+        yield
+    slow = [(seconds, what) for seconds, what in watch.slow if "coro=<test_" not in what]
+    assert not slow, f"slower than {LIMIT} s: {slow}"
