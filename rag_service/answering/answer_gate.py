@@ -141,8 +141,8 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
 
 
 def _is_row(quoted: Quoted) -> bool:
-    """Return whether the row of a table is quoted first, which does not tell what its columns are to the question."""
-    return _quoted_part(quoted.citations[0]) == _ROW
+    """Return whether what is quoted first is the row of a table, or a loose line: neither tells what it is about."""
+    return _quoted_part(quoted.citations[0]) == _ROW or _is_loose(quoted)
 
 
 def _is_mail_header(quoted: Quoted) -> bool:
@@ -282,7 +282,6 @@ QUOTE_RULES: Mapping[str, Callable[[Quoted], bool]] = {
     "mail header": _is_mail_header,
     "figure, person, reason": _lacks_answer,
     "negation, opposite": _says_the_opposite,
-    "loose line": _is_loose,
     "amount before": _skips_the_answer,
     "designation": _tell_of_others,
     "name, month, number": _lacks_names,
