@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Literal
 from uuid import UUID
 
@@ -43,6 +44,7 @@ class CorpusKind(StrEnum):
     PERSONAL = "personal"  # readable by its owner only
 
 
+@lru_cache(maxsize=1_000)
 def column_letters(number: int) -> str:
     """Spreadsheet name of a 1-based column: 1 is A, 27 is AA."""
     letters = ""

@@ -280,12 +280,16 @@ class Turns:
         """Return the error of a full queue."""
         return RateLimitedError("The service is busy with other requests.", retry_after=retry_after)
 
+    def require_room(self, owner: Owner) -> None:
+        """Refuse a request whose turn would be refused, before its body is read. Raises as `take`."""
+        mine = self._queue.waiting_of(owner) + self._queue.running_of(owner)
+        if self._most_waiting is not None and owner is not None and mine >= self._per_owner < self._places:
+            self._refuse_owner()
+
     def _check_room(self, owner: Owner) -> None:
         if self._most_waiting is None:
             return
-        mine = self._queue.waiting_of(owner) + self._queue.running_of(owner)
-        if owner is not None and mine >= self._per_owner < self._places:
-            self._refuse_owner()
+        self.require_room(owner)
         if self.waiting >= self._most_waiting:
             place = self._queue.newest_of_longest()
             if place is None or self._queue.waiting_of(place.owner) <= self._queue.waiting_of(owner) + 1:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from uuid import UUID
 
 from evals.sets.questions import HALVES, Question, QuestionSet
 from rag_service.client.results import CitedAnswer
@@ -65,6 +66,18 @@ class Figures:
     words: int = 0  # median of the words of replies with places
 
 
+def ingest_set(service: Service, asked: QuestionSet, *, corpus: str) -> UUID:
+    """Ingest the files of a set into a corpus of its own, and return its id."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file_name in asked.file_names:
+            (Path(folder) / file_name).write_bytes(asked.read_file(file_name))
+        report = service.sync(folder, corpus=corpus)
+    if report.left:
+        raise ValueError(f"{corpus}: {report}")
+    corpus_id: UUID = service.corpora()[corpus].info.id
+    return corpus_id
+
+
 def ask_set(service: Service, asked: QuestionSet, *, second: bool = False, corpus: str | None = None) -> list[Reply]:
     """Ingest the files of a set into a corpus of its own and ask its questions there.
 
@@ -72,14 +85,7 @@ def ask_set(service: Service, asked: QuestionSet, *, second: bool = False, corpu
         second: each in a conversation, after a question of the same language about other files.
         corpus: its name, which is new; None: that of the set.
     """
-    name = corpus or asked.name
-    with tempfile.TemporaryDirectory() as folder:
-        for file_name in asked.file_names:
-            (Path(folder) / file_name).write_bytes(asked.read_file(file_name))
-        report = service.sync(folder, corpus=name)
-    if report.left:
-        raise ValueError(f"{name}: {report}")
-    corpus_id = service.corpora()[name].info.id
+    corpus_id = ingest_set(service, asked, corpus=corpus or asked.name)
     draw = random.Random(asked.name)  # noqa: S311 - the same in every run
 
     def say_before(question: Question) -> list[dict[str, str]]:
@@ -95,7 +101,7 @@ def ask_set(service: Service, asked: QuestionSet, *, second: bool = False, corpu
         return [{"role": "user", "content": before}, {"role": "assistant", "content": reply}]
 
     return [
-        _judge(question, service.ask(question.text, corpus_ids=[corpus_id], messages=say_before(question)))
+        judge_reply(question, service.ask(question.text, corpus_ids=[corpus_id], messages=say_before(question)))
         for question in asked.questions
     ]
 
@@ -144,7 +150,8 @@ def says(text: str, part: str) -> bool:
     return re.search(rf"(?<![\w.,-]){re.escape(wanted)}(?![\w-]|[.,]\d)", plain, re.IGNORECASE) is not None
 
 
-def _judge(question: Question, answer: CitedAnswer) -> Reply:
+def judge_reply(question: Question, answer: CitedAnswer) -> Reply:
+    """Return what the reply to a question of a set is worth."""
     is_computed = any(citation.method == ProofMethod.COMPUTED for citation in answer.citations)
     is_placed = question.cells is None or _is_taken_from(question.cells, answer, is_computed)
     shown = answer.text if answer.kind != "places" else " ".join(place.text for place in answer.places[:SHOWN_PLACES])

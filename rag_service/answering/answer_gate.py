@@ -6,7 +6,8 @@ A quote proves its own words, and not that they answer. Computed and judged answ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from rag_service.answering.prompt.reasons import Doubt
@@ -38,6 +39,7 @@ _MEASURED = frozenset({"en", "es", "fr", "pt"})  # languages of the questions in
 _LETTER = re.compile(r"[^\W\d_]")
 _ROW = "row"
 _SHORTEST_MONTH = 3  # letters of "Feb"
+_ENDS = re.compile(r"[.!?…。！？:;]\W*\Z")  # of a sentence
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
 
 
@@ -111,49 +113,76 @@ def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> b
     return not asked <= {term.group for term in plan.terms if term.term in held}
 
 
-def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:
-    """Whether quotes cannot answer a question, whatever they say.
+@dataclass(frozen=True, kw_only=True)
+class Quoted:
+    """What is quoted in reply to a question."""
 
-    The first quote lacks the figure, the person or the reason that is asked for, says the opposite, or stands behind
-    the amount in its section; the quoted passages lack a number, a month or a name of the question, or tell of others
-    than "gate D" only; or what is quoted first is the row of a table, which does not tell what its columns are to the
-    question, or all is the header of a mail.
+    question: str
+    citations: Sequence[Citation]  # at least one
+    passages: Sequence[Chunk]  # those that are quoted
+    language: str  # of the question
+
+    @property
+    def first(self) -> str:
+        """The first quote."""
+        return self.citations[0].quote or ""
+
+
+def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:
+    """Return whether quotes cannot answer a question, whatever they say: one of `QUOTE_RULES` speaks against them.
 
     Args:
         passages: those that are quoted.
     """
     if not citations or any(citation.method is not ProofMethod.QUOTE for citation in citations):
         return False
-    parts = list(map(_quoted_part, citations))
-    if parts[0] == _ROW or set(parts) == {MAIL_HEADER}:
-        return True
-    first = citations[0].quote or ""
-    if lacks_answer(question, first, language) or _says_the_opposite(question, first, language):
-        return True
-    if _skips_the_answer(question, citations, passages[0], language):
-        return True
-    if _tell_of_others(question, passages, language):
-        return True
-    asked = set(_names_in(question, language))
-    for passage in passages:
-        for names in _names_of(passage, language):
+    quoted = Quoted(question=question, citations=citations, passages=passages, language=language)
+    return any(speaks_against(quoted) for speaks_against in QUOTE_RULES.values())
+
+
+def _is_row(quoted: Quoted) -> bool:
+    """Return whether what is quoted first is the row of a table, or a loose line: neither tells what it is about."""
+    return _quoted_part(quoted.citations[0]) == _ROW or _is_loose(quoted)
+
+
+def _is_mail_header(quoted: Quoted) -> bool:
+    return {*map(_quoted_part, quoted.citations)} == {MAIL_HEADER}
+
+
+def _lacks_answer(quoted: Quoted) -> bool:
+    """Return whether the first quote lacks the figure, the person or the reason that is asked for."""
+    return lacks_answer(quoted.question, quoted.first, quoted.language)
+
+
+def _lacks_names(quoted: Quoted) -> bool:
+    """Return whether the passages lack a number, a month or a name of the question."""
+    asked = set(_names_in(quoted.question, quoted.language))
+    for passage in quoted.passages:
+        for names in _names_of(passage, quoted.language):
             if not asked:
                 return False
             asked.difference_update(names)
     return bool(asked)
 
 
-def _skips_the_answer(question: str, citations: Sequence[Citation], passage: Chunk, language: str) -> bool:
+def _is_loose(quoted: Quoted) -> bool:
+    """Return whether a loose line without a word of the question is quoted: a page header, or a telephone number."""
+    is_line = _ENDS.search(quoted.first) is None and "\n" not in quoted.first
+    return is_line and set(terms(quoted.first, quoted.language)).isdisjoint(terms(quoted.question, quoted.language))
+
+
+def _skips_the_answer(quoted: Quoted) -> bool:
     """Return whether the section of the first quote has an amount before it that answers as well, and is not quoted.
 
     Below "How much you can borrow", the maximum comes first and then what reduces it. The quote does not answer better
     if no word of the question is in it that the section has not said already, in its heading or there.
     """
-    wanted, first = answer_type(question), citations[0]
+    question, citations, language = quoted.question, quoted.citations, quoted.language
+    wanted, first, passage = answer_type(question), citations[0], quoted.passages[0]
     if wanted is None or first.location is None or first.start is None or not first.location.headings:
         return False
     headings = first.location.headings
-    quoted = {place for citation in citations for place in range(citation.start or 0, citation.end or 0)}
+    places = {place for citation in citations for place in range(citation.start or 0, citation.end or 0)}
     spans = [span for span in passage.spans if span.location.headings == headings and span.end <= first.start]
     asked, said = set(terms(question, language)), set(terms(headings[-1], language))
     if asked.isdisjoint(said):
@@ -162,14 +191,15 @@ def _skips_the_answer(question: str, citations: Sequence[Citation], passage: Chu
     for span in spans:
         text = passage.text[span.start - passage.start : span.end - passage.start]
         said.update(terms(text, language))
-        if span.start not in quoted and wanted.search(fold(text)) and again <= said:
+        if span.start not in places and wanted.search(fold(text)) and again <= said:
             return True
     return False
 
 
-def _says_the_opposite(question: str, quote: str, language: str) -> bool:
+def _says_the_opposite(quoted: Quoted) -> bool:
     """Return whether a quote lacks the negation of a question, or has the opposite of one of its words only."""
-    asked, said = (analyse(normalise(text, markup=True).text, language) for text in (question, quote))
+    texts = (quoted.question, quoted.first)
+    asked, said = (analyse(normalise(text, markup=True).text, quoted.language) for text in texts)
     if asked.negates and not said.negates:
         return True
     poles = {(pole.pair, pole.side) for pole in _poles(said)}
@@ -182,12 +212,12 @@ def _poles(said: Analysis) -> Iterator[Pole]:
             yield from token.kind.poles
 
 
-def _tell_of_others(question: str, passages: Sequence[Chunk], language: str) -> bool:
+def _tell_of_others(quoted: Quoted) -> bool:
     """Whether a letter or number says which of several the question asks about, and passages tell of others only."""
-    asked = list(read_asked_designations(question, language))
+    asked = list(read_asked_designations(quoted.question, quoted.language))
     if not asked:
         return False
-    texts = [text for passage in passages for text in (passage.text, passage.document.title)]
+    texts = [text for passage in quoted.passages for text in (passage.text, passage.document.title)]
     told = [(word_forms(word), one) for text in texts for word, one in read_designations(text)]
     said = {one for text in texts for one in ordinals_in(text)}  # "the second and third floor"
     for word, one in asked:
@@ -244,3 +274,15 @@ def _quoted_part(citation: Citation) -> str:
     if (place.part or "").rpartition(" > ")[2] == MAIL_HEADER:
         return MAIL_HEADER
     return _ROW if place.cell or place.row or _COLUMNS.search(citation.quote or "") else ""
+
+
+# By name; `python -m evals.sets.ledger` measures what each is worth.
+QUOTE_RULES: Mapping[str, Callable[[Quoted], bool]] = {
+    "row": _is_row,
+    "mail header": _is_mail_header,
+    "figure, person, reason": _lacks_answer,
+    "negation, opposite": _says_the_opposite,
+    "amount before": _skips_the_answer,
+    "designation": _tell_of_others,
+    "name, month, number": _lacks_names,
+}

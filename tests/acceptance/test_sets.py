@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from evals.quoted_conversations import play
 from evals.sets.measure import ask_set, by_half, count
 from evals.sets.questions import read_set, set_names
 from evals.sets.thresholds import missed
@@ -41,3 +42,13 @@ def test_a_question_about_something_else_is_answered_in_a_conversation_as_by_its
     second = count(ask_set(service, asked, corpus="asked second", second=True))
     assert second.right >= alone.right - 1  # 3 fewer where the joined question is always the one that is answered
     assert second.green_wrong <= alone.green_wrong
+
+
+def test_conversations_show_the_right_places(service: Service) -> None:
+    """Measured when they were written: 18 of 20 turns that need what was said, and all of the 20 others."""
+    turns = list(play(service))
+    needing, complete = ([turn.is_right for turn in turns if turn.needs is needs] for needs in (True, False))
+    assert (len(needing), len(complete)) == (20, 20)
+    assert sum(needing) >= 16
+    assert sum(complete) >= 18
+    assert not [turn.question for turn in turns if turn.is_false]

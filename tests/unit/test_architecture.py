@@ -208,6 +208,7 @@ _SHARED_CACHES = {
     "answering.proof.analysis.classify": "single words, read in microseconds",
     "answering.proof.lexicon.fold_word": "single words, read in microseconds",
     "client.html._renderer": "nothing",
+    "domain.column_letters": "numbers of columns",
     "language.dates.month_of": "single words, read in microseconds",
     "language.versions._expression": "names of the language data",
     "language.versions._name_words": "names of the language data",

@@ -96,6 +96,18 @@ async def test_who_has_too_many_is_refused_and_others_are_not() -> None:
     await line.end()
 
 
+async def test_who_has_too_many_is_refused_before_the_body_is_read() -> None:
+    turns = Turns("test", limit=2, queue=6)
+    line = Line(turns)
+    await line.add(ANA, 4)
+    turns.require_room(BRUNO)
+    with pytest.raises(RateLimitedError):
+        turns.require_room(ANA)
+    assert turns.refused == 1
+    await line.end()
+    turns.require_room(ANA)
+
+
 async def test_a_full_queue_drops_the_newest_of_the_longest_line() -> None:
     line = Line(Turns("test", limit=2, queue=6))
     await line.add(ANA, 4)

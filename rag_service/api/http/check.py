@@ -65,6 +65,7 @@ class CheckController(Controller):
     async def check(
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
     ) -> Response[CheckBody]:
+        services.turns.checks.require_room(identity.user_id)
         body = await read_json(request, CheckTextRequest)
         if body.stream and body.background:
             raise InvalidRequestError([FieldError("background", "cannot be combined with `stream`")])

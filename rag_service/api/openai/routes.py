@@ -143,6 +143,7 @@ async def responses(
     responses=errors(400, 401, 404, 413, 415, 500, 503),
 )
 async def embeddings(request: AnyRequest, services: ServicesDependency, identity: IdentityDependency) -> EmbeddingList:
+    services.turns.embeddings.require_room(identity.user_id)
     body = await read_json(request, EmbeddingRequest)
     texts = read_texts(body, services.settings.embedding)
     embed: Embed = request.app.state.embed

@@ -18,6 +18,7 @@ MAX_PLACES = 6
 _WINDOW = 45  # words of a place
 _CELL = 25  # words of a cell; what is longer is cut around the words of the question
 _ROW = 90  # words of a row, whose first cells and last ones may be what is asked for
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=[^\s*])([^*\n]+)(?<=\S)\1(?!\w)")  # of Markdown
 _CELLS = re.compile(r"\s*(?<!\\)\|\s*")
 
 
@@ -76,7 +77,7 @@ def _cut_excerpt(
         room = _WINDOW - sum(len(find_words(one.text)) for one in every[first : last + 1])
     start, end = every[first].start, every[last].end
     whole = hits[sentence.mark - 1].chunk.text[start:end] if first < last else sentence.text
-    text = cut_around(" ".join(whole.split()), _WINDOW, asked)
+    text = cut_around(_EMPHASIS.sub(r"\2", " ".join(whole.split())), _WINDOW, asked)
     return Excerpt(mark=sentence.mark, start=start, end=end, text=text)
 
 
@@ -88,10 +89,11 @@ def _belongs(every: Sequence[Sentence], before: int, after: int) -> bool:
 
 
 def _write_row(sentence: Sentence, asked: Collection[str]) -> str:
-    cells = [cell for cell in _CELLS.split(sentence.text.strip("| \n")) if cell.strip()]
-    if sentence.header:
-        names = _CELLS.split(sentence.header.splitlines()[0].strip("| "))
-        values = _CELLS.split(sentence.text.strip().removeprefix("|").removesuffix("|"))
+    row, header = (_EMPHASIS.sub(r"\2", text).strip() for text in (sentence.text, sentence.header))
+    cells = [cell for cell in _CELLS.split(row.strip("| \n")) if cell.strip()]
+    if header:
+        names = _CELLS.split(header.splitlines()[0].strip("| "))
+        values = _CELLS.split(row.removeprefix("|").removesuffix("|"))
         named = ((name.strip(), value.strip()) for name, value in zip(names, values, strict=False))
         cells = [f"{name}: {value}" for name, value in named if value]
     return cut_around(" | ".join(cut_around(cell.strip(), _CELL, asked) for cell in cells), _ROW, asked)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from rag_service.domain import Span
+from rag_service.language.dates import read_day
 from rag_service.language.languages import load_language
 from rag_service.language.ngrams import Ngrams, character_ngrams
 from rag_service.language.sentences import HEADING, split_sentences
-from rag_service.language.words import count_words, fold, word_forms
+from rag_service.language.words import count_words, fold, word_forms, words
 from rag_service.recent import kept_apart
 
 _MIN_WORDS = 3  # of a quote; page numbers and rules of tables have fewer
@@ -25,6 +26,10 @@ _ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
 _RULE_FOLLOWS = re.compile(r"\s*+(\|[ :|-]*-[ :|-]*)(?:\n|\Z)")
 _FIRST_LINE = re.compile(r"\s*([^\n|]{1,120}[^\n|.!?…:;])[ \t]*\n\s*\n")
 _ENDS = re.compile(r"[.!?…。！？:;]\W*\Z")  # of a sentence, or of a piece of one
+_LABEL = (
+    4  # words of a line that may be a heading: "Who can apply"; longer ones tell something: "Spare keys at the desk"
+)
+_LEAVES_LINE = re.compile(r"\s*\n\s*\n\s*\S")  # what follows is another paragraph
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # "of" and "and" stand in names, too
 _QUESTION = re.compile(r"[?？؟\u037e][\s*_\"'”’»)\]]*\Z")  # also in bold type
 _BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
@@ -54,20 +59,20 @@ def read_sentences(
 ) -> tuple[Sentence, ...]:
     """What can be quoted of a passage, in order.
 
-    Headings, questions, header rows and lines of names only are not quoted by themselves: they repeat the question's
-    words, or say who signed, and answer nothing. A sentence that announces a list ("You need:") takes the list with it,
-    and the sentence before; so does one that begins with "For example". A short list item is quoted whole: its first
-    words often only name it ("2. Visit."). `spans` hold the headings and sheets that the passage stands under, `title`
-    is that of its document; in some formats their lines look like sentences ("Subject: …" in mails). Where the passage
-    `begins` its document, a first line that
-    stands alone and ends with no stop is its title, too.
+    Headings, questions, header rows, lines of names only and the date of a letter are not quoted by themselves: they
+    repeat the question's words, or say who signed, and answer nothing. A sentence that announces a list ("You need:")
+    takes the list with it, and the sentence before; so does one that begins with "For example". A short list item is
+    quoted whole: its first words often only name it ("2. Visit."). `spans` hold the headings and sheets that the
+    passage stands under, `title` is that of its document; in some formats their lines look like sentences ("Subject: …"
+    in mails). Where the passage `begins` its document, a first line that stands alone and ends with no stop is its
+    title, too.
     """
     bounds = split_sentences(text, language=language)
     not_quoted = _read_headings(text, language, spans, begins=begins)
     name = f": {_plain(title)}"
     examples = load_language(language).questions.examples
     sentences: list[Sentence] = []
-    header, previous, last = "", 0, -1
+    header, previous, last, was_question = "", 0, -1, False
     for position, (start, end) in enumerate(bounds):
         if position <= last:  # of an item
             continue
@@ -81,6 +86,7 @@ def read_sentences(
         is_title = plain in not_quoted or (name != ": " and f": {plain}".endswith(name))
         is_labelled = _ROW.match(sentence) is not None  # "… | Date: ?" asks nothing
         if is_title or (not is_labelled and (HEADING.match(sentence) or _QUESTION.search(sentence))):
+            was_question = _QUESTION.search(sentence) is not None
             continue
         if sentence.endswith(":") and not is_labelled:
             begin, finish = _start_with_previous(text, bounds, position), _end_of_list(text, bounds, position)
@@ -97,7 +103,14 @@ def read_sentences(
             header = f"{_clean(sentence)}\n{rule[1].strip()}"
             continue
         quote = _clean(sentence)
-        if count_words(quote) >= _MIN_WORDS and not _names_only(quote):
+        is_label = (
+            (is_apart or not position)
+            and not was_question
+            and _LEAVES_LINE.match(text, finish)
+            and _is_label(sentence, quote)
+        )
+        was_question = False
+        if count_words(quote) >= _MIN_WORDS and not is_label and not _names_only(quote):
             row_header = header if is_row else ""
             sentences.append(
                 Sentence(
@@ -114,6 +127,16 @@ def read_sentences(
                 )
             )
     return tuple(sentences)
+
+
+def _is_label(sentence: str, quote: str) -> bool:
+    """Return whether a line that stands alone is a heading in plain text, or the date of a letter."""
+    if _ENDS.search(quote) or " | " in quote or _LIST_ITEM.match(sentence):
+        return False
+    if not any(map(str.isdigit, quote)):
+        return count_words(quote) <= _LABEL
+    place, _, day = quote.rpartition(",")
+    return read_day(words(fold(day))) is not None and (not place or _names_only(place))
 
 
 def _names_only(quote: str) -> bool:

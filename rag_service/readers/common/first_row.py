@@ -87,7 +87,7 @@ def _names_two(head: Row, below: Sequence[Row]) -> bool:
     return all(cell.is_text for cell in head.values) and (
         sum(not cell.is_text for cell in firsts) >= len(firsts) * _MOSTLY  # numbers, dates and codes are not labels
         or _are_repeated(name, firsts)  # nor are repeated values
-        or (_are_of_one_kind(seconds) and not _is_proper_name(other))
+        or (_are_of_one_kind(seconds) and _kind(other.text) != _kind(seconds[0].text) and not _is_proper_name(other))
     )
 
 

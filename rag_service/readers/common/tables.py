@@ -324,15 +324,15 @@ def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
     ("160 EUR") below the wide cells, unless the other cells of the header go on in it.
     """
     spanned = {cell.column for cell in header.cells if cell.is_spanned}
-    if not spanned or following is None or row.number != header.number + 1 or not _all_texts(row):
+    if not spanned or following is None or row.number != header.number + 1:
         return False
     wide = spanned | {column - 1 for column in spanned}
     others = {cell.column: cell.text for cell in header.cells if cell.column not in wide}
     below = [cell.text for cell in row.cells if cell.column in wide]
     beside = [cell for cell in row.cells if cell.column not in wide]
     goes_on = all(others.get(cell.column) == cell.text for cell in beside)
-    if not below:
-        return False  # the title of a section ("Revenue:")
+    if not below or not (_all_texts(row) or (beside and goes_on)):
+        return False  # the title of a section ("Revenue:"), or a row of figures
     if any(map(_AMOUNT.match, below)) and not (beside and goes_on):
         return False
     upper = {cell.column: cell.text for cell in header.cells}
@@ -415,7 +415,7 @@ def _write_row(
     spanned = {cell.column for cell in row.cells if cell.is_spanned}
     between = ""
     for number, cell in enumerate(values):
-        label = _label_of(cell.column, spanned, labels)
+        label = _label_of(cell.column, spanned, labels) if spanned else labels.get(cell.column)
         where = place(row.number, cell.address or f"{column_letters(cell.column)}{row.number}")
         before = between + (f"{label}: " if label else "")
         builder.write(before, whole if number == 0 or where is whole else None)

@@ -25,6 +25,8 @@ def render(value: object, number_format: str = "General") -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int | float):
+        if number_format == "General":
+            return _number(value)
         unquoted = "".join(number_format.split('"')[0::2])  # `0.0%` is a percentage, `0 "% of sales"` is not
         if "%" in unquoted and abs(value) < 1e13:
             return _number(round(value * 100, 10)) + "%"
@@ -69,6 +71,8 @@ def _as_code(value: int | float, number_format: str) -> str:
 
 def hides(value: object, number_format: str) -> bool:
     """Whether a number format shows nothing of a value: `;;;`, or `0;-0;` for zero."""
+    if ";" not in number_format:
+        return False
     section = _section(value, number_format)
     return section is not None and not _LOCALE.sub("", section).strip()
 
@@ -141,6 +145,8 @@ def _number(value: int | float) -> str:
     if isinstance(value, int):
         return str(value)
     short = f"{value:.15g}"
+    if short.isascii() and "e" not in short and "n" not in short:
+        return "0" if value == 0 else short  # no exponent, and not infinite: most values
     if not math.isfinite(value) or not 1e-12 < abs(value) < 1e18:
         return "0" if value == 0 else short
     return format(Decimal(short), "f")

@@ -5,17 +5,20 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lxml import etree
 from openpyxl import load_workbook
 from openpyxl.cell.read_only import ReadOnlyCell
 from openpyxl.utils import get_column_letter
-from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
+from openpyxl.worksheet._reader import COL_TAG, FORMULA_TAG, HEADER_TAG, MERGE_TAG, ROW_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
+from openpyxl.worksheet.header_footer import HeaderFooter
+from openpyxl.worksheet.merge import MergeCells
 from openpyxl.xml.constants import SHEET_MAIN_NS
 
 from rag_service.domain import EncodedTable, Location, ParsedDocument
@@ -76,11 +79,38 @@ class _SheetParser(WorkSheetParser):
     """Reads values, or formulas without a stored value; texts in a cell without what is struck out."""
 
     has_struck = False
+    HeaderFooter: Any = None
 
     def __init__(self, *args: Any, **options: Any):
         super().__init__(*args, **options)
         self.hidden_rows: set[int] = set()
         self.hidden_columns: list[tuple[int, int]] = []  # first and last
+
+    def parse(self) -> Generator[Any, None, None]:
+        """Read with lxml what is needed of a sheet; openpyxl reads all of it with a parser written in Python.
+
+        `check_members` has refused documents that declare types or entities.
+        """
+        found = etree.iterparse(
+            self.source,
+            tag=(COL_TAG, ROW_TAG, MERGE_TAG, HEADER_TAG),
+            resolve_entities=False,
+            no_network=True,
+            remove_comments=True,
+            remove_pis=True,
+        )
+        for _, element in found:
+            if element.tag == ROW_TAG:
+                yield self.parse_row(element)
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+            elif element.tag == COL_TAG:
+                self.parse_column_dimensions(element)
+            elif element.tag == MERGE_TAG:
+                self.merged_cells = MergeCells.from_tree(element)
+            else:
+                self.HeaderFooter = HeaderFooter.from_tree(element)
+            element.clear(keep_tail=False)
 
     def parse_row(self, row: Any) -> Any:
         found = super().parse_row(row)
@@ -423,7 +453,7 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], _Tol
         hidden_rows=len(parser.hidden_rows & grid.keys()),
         hidden_columns=sum(any(first <= one <= last for first, last in parser.hidden_columns) for one in used),
         formulas=formulas,
-        edges=list(dict.fromkeys(_page_edges(getattr(parser, "HeaderFooter", None)))),
+        edges=list(dict.fromkeys(_page_edges(parser.HeaderFooter))),
     )
 
 

@@ -33,6 +33,7 @@ from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
 from tests.conftest import DIMENSION, FakeEmbedding
 from tests.doubles.ollama import ollama
+from tests.loop_watch import apart
 from tests.serving import serving_here
 from tests.unit.api.samples import Script, application_over
 
@@ -91,7 +92,8 @@ async def open_advisor(database: Database, fake_embedding: FakeEmbedding, checko
 
 
 async def _parse(data: bytes, name: str) -> ParsedDocument:
-    return parse(data, file_name=name)
+    with apart():
+        return parse(data, file_name=name)
 
 
 @asynccontextmanager

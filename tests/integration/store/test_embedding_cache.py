@@ -29,6 +29,7 @@ from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
+from tests.loop_watch import apart
 
 ADMIN = LOCAL_ADMIN
 KEY = bytes(32)
@@ -269,7 +270,8 @@ async def test_a_reader_who_may_not_write_is_embedded_for_all_the_same(
 
 
 async def parse_here(data: bytes, file_name: str) -> ParsedDocument:
-    return parse(data, file_name=file_name)
+    with apart():
+        return parse(data, file_name=file_name)
 
 
 def handbook(changed: int | None = None) -> DocumentInput:

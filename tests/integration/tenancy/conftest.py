@@ -35,6 +35,7 @@ from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.search.dense import search_dense
 from rag_service.store.search.passages import read_chunk_rows, to_chunks
 from tests.conftest import FakeEmbedding, cloned_database
+from tests.loop_watch import apart
 
 if TYPE_CHECKING:  # processes that tests start and kill load this module, too
     from litestar import Litestar
@@ -62,7 +63,8 @@ def load_indices() -> dict[str, IndexDefinition]:
 
 async def parse_here(data: bytes, file_name: str) -> ParsedDocument:
     """The parser without its sandbox: milliseconds instead of a process."""
-    return parse(data, file_name=file_name)
+    with apart():
+        return parse(data, file_name=file_name)
 
 
 def text_file(name: str, text: str) -> DocumentInput:

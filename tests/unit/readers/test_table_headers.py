@@ -222,3 +222,18 @@ def test_years_above_the_names_of_their_columns_are_part_of_them_in_each_table_o
     lines = parse(saved(book), file_name="a.xlsx").text.splitlines()[1:]
     row = "Budget | 2024 Qtr 1: 75 | 2024 Qtr 2: 85 | 2025 Qtr 1: 95 | 2025 Qtr 2: 90"
     assert lines == ["Financial period", row] * 2
+
+
+def test_a_first_row_with_an_amount_like_those_below_it_names_nothing() -> None:
+    rows = [["Budget allocation"], ["Marketing", "$100,000"], ["R&D", "$150,000"], ["Operations", "$50,000"]]
+    assert sheet_lines(rows) == ["Budget allocation", "Marketing | $100,000", "R&D | $150,000", "Operations | $50,000"]
+
+
+def test_ranges_below_a_wide_name_are_names_where_the_other_names_go_on_beside_them() -> None:
+    book = Workbook()
+    for row in [["Road", "Share", None, None], [None, "<=10", "10-20", ">20"], ["Motorway", 0.92, 1.02, 1.11]]:
+        book.active.append(row)
+    book.active.merge_cells("A1:A2")
+    book.active.merge_cells("B1:D1")
+    line = parse(saved(book), file_name="a.xlsx").text.splitlines()[-1]
+    assert line == "Road: Motorway | Share <=10: 0.92 | Share 10-20: 1.02 | Share >20: 1.11"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from rag_service.language.words import find_words
 from rag_service.models.extractive.extractive import Evidence, rate_by_words, select_sentences
 from rag_service.models.extractive.places import MAX_PLACES, Excerpt, asked_forms, cut_around, find_marked
+from rag_service.models.extractive.sentences import read_sentences
 from tests.unit.models.extractive.test_extractive import evidence, make_hit
 
 
@@ -64,3 +67,35 @@ def test_a_text_without_spaces_is_cut_and_marked() -> None:
     cut = cut_around(text, 45, asked_forms("周一开放", "zh"))
     assert cut.startswith("… ") and cut.endswith(" …") and "周一" in cut
     assert len(cut) <= 45 * 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("label", "language"),
+    [
+        ("Fees and charges", "en"),
+        ("Quién lo puede pedir", "es"),
+        ("Leeds, 3 March 2024", "en"),
+        ("Échirolles, le 21 septembre 2023", "fr"),
+        ("Paço de Arcos, 3 de março de 2024", "pt"),
+    ],
+)
+def test_a_heading_in_plain_text_or_the_date_of_a_letter_is_no_place(label: str, language: str) -> None:
+    body = "La cuota de 2024 es de 30 euros." if language == "es" else "The fee is 30 euros."
+    found = read_sentences(f"{body}\n\n{label}\n\n{body}", language)
+    assert [sentence.text for sentence in found] == [body, body]
+
+
+@pytest.mark.parametrize("line", ["Bring warm clothes, please.", "- Free of charge", "Opening: 3 March 2024"])
+def test_a_sentence_an_item_or_a_value_on_a_line_of_its_own_is_a_place(line: str) -> None:
+    found = read_sentences(f"We meet at nine.\n\n{line}\n\nWe leave at ten.", "en")
+    assert len(found) == 3
+
+
+def test_a_short_reply_below_its_question_is_a_place() -> None:
+    found = read_sentences("What does parking cost?\n\nFree for members\n\nCan I camp?\n\nYes.", "en")
+    assert [sentence.text for sentence in found] == ["Free for members"]
+
+
+async def test_the_signs_of_emphasis_are_left_out() -> None:
+    _, places = await places_of("When does gate B open?", "**Gate B** opens at *seven*. It is 2 * 3 m wide * high.")
+    assert places[0].text == "Gate B opens at seven. It is 2 * 3 m wide * high."
