@@ -326,8 +326,9 @@ class _Opener:
             retriever, chat, judge=models.judge, record=recorder.record, recall=recorder.recall, tables=tables
         )
         tools = Tools(
-            search=engine.search, database=database, indices=indices, tables=tables, top_k=settings.retrieval.top_k
-        )
+            search=engine.search, database=database, indices=indices, tables=tables, top_k=settings.retrieval.top_k,
+            say=prompts.message,
+        )  # fmt: skip
         engine.offer_tools(tools)
         agent_models = self.open_agent_models(chat, models.extractive)
         postponed = self.build_postponed(database)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import click
 import psycopg
@@ -174,16 +175,25 @@ def quotes(sets: tuple[Path, ...], replies: Path | None, as_json: bool) -> None:
 @benchmarks.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_DOCUMENTS
-@click.option("--passages", type=click.IntRange(1), default=4, show_default=True)
+@click.option(
+    "--passages",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    help="The default fills a quarter of a window of 8,192 tokens, as a prompt does.",
+)
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
 def judge(model: Path, documents: Path, passages: int, rounds: int) -> None:
     """The judge's prompt right after the writer's, beside the same alone, with MODEL (GGUF) in llama.cpp."""
+    shares: list[float] = []
     for cost in measure_judge_prompt(model, documents, passages=passages, rounds=rounds):
         alone, after = cost.alone, cost.after_writer
+        shares.append(after.milliseconds / alone.milliseconds)
         click.echo(
             f"alone {alone.tokens} tokens, {alone.milliseconds:.0f} ms; after the writer {after.tokens} tokens,"
-            f" {after.milliseconds:.0f} ms: {after.milliseconds / alone.milliseconds:.2f}"
+            f" {after.milliseconds:.0f} ms: {shares[-1]:.2f}"
         )
+    click.echo(f"median {median(shares):.2f}")
 
 
 async def _measure(

@@ -85,7 +85,7 @@ def _write_prompts(prompts: Prompts, shown: Sequence[Hit]) -> tuple[Sequence[Cha
         prompt=WriterPrompt(messages=written, boundary=boundary),
         language="en",
     )
-    return written, write_judge_prompt(prompts, answer, 0, len(claims)).messages
+    return written, write_judge_prompt(prompts, answer).messages
 
 
 def _read(client: httpx.Client, url: str, messages: Sequence[ChatMessage]) -> PromptCost:

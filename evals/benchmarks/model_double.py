@@ -25,8 +25,13 @@ _MARK = re.compile(r"\[C\d+\]")
 
 
 def answer_from(prompt: str) -> list[str]:
-    """Words of the longest line of a prompt, which stands in a passage, and the mark of that passage."""
+    """Words of the longest line of a prompt, which stands in a passage, and the mark of that passage.
+
+    A prompt without passages asks to rewrite its last question: it is repeated.
+    """
     lines = prompt.splitlines()
+    if lines and ": " in lines[-1] and not _MARK.search(prompt):
+        return [f"{word} " for word in lines[-1].partition(": ")[2].split()]
     longest = max(range(len(lines)), key=lambda number: len(lines[number]), default=0)
     marks = _MARK.findall("\n".join(lines[:longest]))
     words = lines[longest].split()[:WORDS] if lines else []

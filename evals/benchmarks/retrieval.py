@@ -68,6 +68,9 @@ class KnownVectors:
     async def aget_query_embedding(self, query: str) -> list[float]:
         return self._known[query]
 
+    async def aget_text_embedding_batch(self, texts: list[str]) -> list[list[float]]:
+        raise NotImplementedError("Only names that no passage holds are compared, which these questions lack.")
+
 
 async def measure_retrieval(bench: Bench, selectivities: Sequence[str], *, queries: int) -> list[Row]:
     """Milliseconds, recall against an exact search and overlap with exact BM25; a row per selectivity.

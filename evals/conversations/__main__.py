@@ -27,25 +27,13 @@ from evals.conversations.turns import (
 )
 from evals.sets.questions import HALVES
 from evals.written.dump import write_dump
-from evals.written.judge import JUDGES, STUBBORN
 from evals.written.measure import WITHOUT, open_bench
-
-_PATH = click.Path(exists=True, path_type=Path)
-_NEW_PATH = click.Path(path_type=Path)
+from evals.written.options import shared_options
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=_PATH)
-@click.option("--half", type=click.Choice(HALVES), help="Only this half; else both.")
-@click.option(
-    "--judge", "judges", multiple=True, type=click.Choice([*JUDGES, *STUBBORN, WITHOUT]), default=("right",),
-    help="May be given several times.",
-)  # fmt: skip
-@click.option("--replies", is_flag=True, help="Print each turn that is not right, clean and green, or wrongly green.")
-@click.option("--dump", type=_NEW_PATH, help="Write what the judge is shown of each turn into this folder.")
-@click.option("--check", is_flag=True, help="Only check the conversations: fields, and whether the evidence is shown.")
+@shared_options
 @click.option("--long", "is_long", is_flag=True, help="Instead: what was said first, asked for in turn 30.")
-@click.option("--folder", type=_NEW_PATH, help="Keep the database here, so that another run need not ingest.")
 def main(
     files: tuple[Path, ...], half: str | None, judges: tuple[str, ...], replies: bool, dump: Path | None,
     check: bool, is_long: bool, folder: Path | None,

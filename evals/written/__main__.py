@@ -18,30 +18,18 @@ from rich.table import Table
 from evals.sets.questions import HALVES
 from evals.written.answers import KINDS, STYLES, Answer, count_answers, find_problems, read_file, read_half
 from evals.written.dump import score_dump, write_dump
-from evals.written.judge import JUDGES, STUBBORN
-from evals.written.ledger import weigh_checks
+from evals.written.ledger import count_sentences, weigh_checks
 from evals.written.measure import WITHOUT, Bench, Reply, count, describe_reply, open_bench
+from evals.written.options import NEW_PATH, PATH, shared_options
 from evals.written.passages import find_unfound, read_questions, show_passages
-
-_PATH = click.Path(exists=True, path_type=Path)
-_NEW_PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=_PATH)
-@click.option("--half", type=click.Choice(HALVES), help="Only this half; else both.")
-@click.option(
-    "--judge", "judges", multiple=True, type=click.Choice([*JUDGES, *STUBBORN, WITHOUT]), default=("right",),
-    help="May be given several times.",
-)  # fmt: skip
-@click.option("--replies", is_flag=True, help="Print each right answer that is not green, and each near miss that is.")
-@click.option("--dump", type=_NEW_PATH, help="Write what the judge is shown of each answer into this folder.")
+@shared_options
 @click.option("--ledger", is_flag=True, help="Also print what each check of code doubts.")
-@click.option("--json", "lines", type=_NEW_PATH, help="Append a line of JSON for each reply to this file.")
-@click.option("--score", type=_PATH, help="Count what readers accepted of a dump; nothing is asked.")
-@click.option("--passages", type=_PATH, help="Print what the model is shown for the questions of this file.")
-@click.option("--check", is_flag=True, help="Only check the answers: their fields, and whether the evidence is shown.")
-@click.option("--folder", type=_NEW_PATH, help="Keep the database here, so that another run need not ingest.")
+@click.option("--json", "lines", type=NEW_PATH, help="Append a line of JSON for each reply to this file.")
+@click.option("--score", type=PATH, help="Count what readers accepted of a dump; nothing is asked.")
+@click.option("--passages", type=PATH, help="Print what the model is shown for the questions of this file.")
 def main(
     files: tuple[Path, ...], half: str | None, judges: tuple[str, ...], replies: bool, dump: Path | None,
     ledger: bool, lines: Path | None, score: Path | None, passages: Path | None, check: bool, folder: Path | None,
@@ -140,16 +128,20 @@ def _table(replies: Sequence[Reply]) -> Table:
 
 def _ledger_table(replies: Sequence[Reply]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
-    for column in ("check", "right doubted", "alone", "near misses doubted", "alone"):
+    columns = ("check", "right doubted", "alone", "near misses doubted", "alone", "right sentences", "wrong sentences")
+    for column in columns:
         table.add_column(column, justify="left" if column == "check" else "right")
+    right, wrong = (count_sentences(replies, right=is_right) for is_right in (True, False))
     for worth in weigh_checks(replies):
         figures = (worth.right, worth.decides_right, worth.wrong, worth.decides_wrong)
-        table.add_row(worth.check, *map(str, figures))
+        doubted = [(worth.right_sentences, right), (worth.wrong_sentences, wrong)]
+        shares = (f"{count} of {all_} ({100 * count / max(1, all_):.1f} %)" for count, all_ in doubted)
+        table.add_row(worth.check, *map(str, figures), *shares)
     return table
 
 
 def _groups() -> Iterator[tuple[str, Callable[[Answer], bool]]]:
-    """The rows of the table: a name, and which answers are in it."""
+    """Return the rows of the table: a name, and which answers are in it."""
     yield "right", lambda answer: answer.right
     yield "  steps", lambda answer: answer.right and bool(answer.steps)
     yield "  another language", lambda answer: answer.right and bool(answer.file_language)

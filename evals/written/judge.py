@@ -173,7 +173,7 @@ def _known(run: Sequence[tuple[int, str]], labelled: Labelled) -> int:
 
 
 def _numbered_lists(prompt: str) -> list[list[tuple[int, str]]]:
-    """The lists that count from 1, with the folded text of each line."""
+    """Return the lists that count from 1, with the folded text of each line."""
     runs: list[list[tuple[int, str]]] = []
     for number, text in _LINE.findall(prompt):
         line = (int(number), fold(_MARK.sub("", text)))
@@ -189,7 +189,7 @@ def _overlapping(line: str, labelled: Labelled) -> list[Label]:
 
 
 def _match(line: str, lines: Sequence[str], labelled: Labelled) -> Label:
-    """What is right to say of a line: it is as right as the labelled sentences in it.
+    """Return what is right to say of a line: it is as right as the labelled sentences in it.
 
     A line without one, such as the head of a table, is right, unless a wrong sentence is in no line at all, or nothing
     is known of the text.
@@ -204,7 +204,7 @@ def _match(line: str, lines: Sequence[str], labelled: Labelled) -> Label:
 
 
 def _joined(line: str, held: Sequence[Label], *, right: bool) -> Label:
-    """What is right to say of a line with these labels."""
+    """Return what is right to say of a line with these labels."""
     return Label(
         text=line,
         right=right,

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from evals.written.answers import fold
 from evals.written.measure import Reply
+from rag_service.answering.proof.claims import strip_marks
 
 # What a check says of a citation, whatever words it names.
 CHECKS: Mapping[str, re.Pattern[str]] = {
@@ -32,6 +34,8 @@ class Worth:
     decides_right: int  # of them those that are not green and that nothing else of code doubts
     wrong: int  # near misses likewise
     decides_wrong: int
+    right_sentences: int  # sentences that are right, of right answers and near misses, which it doubts
+    wrong_sentences: int
 
 
 def find_checks(reply: Reply) -> frozenset[str]:
@@ -43,7 +47,7 @@ def find_checks(reply: Reply) -> frozenset[str]:
 def weigh_checks(replies: Sequence[Reply]) -> Iterator[Worth]:
     """Give for each check the right answers and near misses that it doubts, of those that the model wrote."""
     written = [(reply, find_checks(reply)) for reply in replies if reply.outcome == "answer"]
-    for name in CHECKS:
+    for name, said in CHECKS.items():
         doubted = [(reply, checks) for reply, checks in written if name in checks]
         alone = [reply for reply, checks in doubted if len(checks) == 1 and not reply.is_green]
         right = sum(reply.answer.right for reply, _ in doubted)
@@ -53,4 +57,30 @@ def weigh_checks(replies: Sequence[Reply]) -> Iterator[Worth]:
             decides_right=sum(reply.answer.right for reply in alone),
             wrong=len(doubted) - right,
             decides_wrong=sum(not reply.answer.right for reply in alone),
+            right_sentences=_count_doubted(replies, said, right=True),
+            wrong_sentences=_count_doubted(replies, said, right=False),
         )
+
+
+def count_sentences(replies: Sequence[Reply], *, right: bool) -> int:
+    """Return how many sentences the model wrote that are right, or wrong."""
+    return sum(one.right == right for reply in replies if reply.outcome == "answer" for one in reply.answer.sentences)
+
+
+def _count_doubted(replies: Sequence[Reply], said: re.Pattern[str], *, right: bool) -> int:
+    return sum(
+        any(fold(one.text) in text or text in fold(one.text) for text in doubted)
+        for reply in replies
+        if reply.outcome == "answer"
+        for doubted in [list(_doubted_texts(reply, said))]
+        for one in reply.answer.sentences
+        if one.right == right
+    )
+
+
+def _doubted_texts(reply: Reply, said: re.Pattern[str]) -> Iterator[str]:
+    """Return the sentences with a citation that a check doubts, folded and without marks."""
+    for citation in reply.body.citations:
+        if citation.reason and said.match(citation.reason.replace("\n", " ")):
+            text = reply.body.answer[citation.sentence_start : citation.sentence_end]
+            yield fold(strip_marks(text))

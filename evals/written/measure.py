@@ -38,13 +38,13 @@ class Reply:
 
     @property
     def is_green(self) -> bool:
-        """Whether it can proceed; a near miss that the model was not asked for is not what the reply says."""
+        """Return whether it can proceed; a near miss that the model was not asked for is not what the reply says."""
         is_said = self.answer.right or self.outcome == "answer"
         return is_said and self.body.decision == Decision.CAN_PROCEED
 
     @property
     def outcome(self) -> str:
-        """What the model did: `answer`, `refusal`, or `not asked`."""
+        """Return what the model did: `answer`, `refusal`, or `not asked`."""
         return next((call.purpose for call in self.calls if call.purpose in ("answer", "refusal")), "not asked")
 
     @property

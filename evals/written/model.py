@@ -108,7 +108,7 @@ class WrittenModel:
         return ModelReply(text=rule.group(1) if rule else REFUSAL)
 
     def _find_asked(self, messages: Sequence[Mapping[str, Any]]) -> Answer | None:
-        """The answer to the longest known question that the last message of the user holds."""
+        """Return the answer to the longest known question that the last message of the user holds."""
         user = fold(next(_text(message) for message in reversed(messages) if message["role"] == "user"))
         asked = [answer for answer in self.answers if fold(answer.question) in user]
         return max(asked, key=lambda answer: len(answer.question), default=None)
@@ -235,7 +235,7 @@ def _completion(request: Mapping[str, Any], reply: ModelReply) -> dict[str, Any]
 
 
 def _chunks(request: Mapping[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:
-    """The events of a streamed reply."""
+    """Return the events of a streamed reply."""
     head = _head(request, "chat.completion.chunk")
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": reply.text[at : at + DELTA]} for at in range(0, len(reply.text), DELTA)]

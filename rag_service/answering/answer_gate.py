@@ -39,6 +39,7 @@ _MEASURED = frozenset({"en", "es", "fr", "pt"})  # languages of the questions in
 _LETTER = re.compile(r"[^\W\d_]")
 _ROW = "row"
 _SHORTEST_MONTH = 3  # letters of "Feb"
+_ENDS = re.compile(r"[.!?…。！？:;]\W*\Z")  # of a sentence
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
 
 
@@ -140,8 +141,8 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
 
 
 def _is_row(quoted: Quoted) -> bool:
-    """Return whether the row of a table is quoted first, which does not tell what its columns are to the question."""
-    return _quoted_part(quoted.citations[0]) == _ROW
+    """Return whether what is quoted first is the row of a table, or a loose line: neither tells what it is about."""
+    return _quoted_part(quoted.citations[0]) == _ROW or _is_loose(quoted)
 
 
 def _is_mail_header(quoted: Quoted) -> bool:
@@ -162,6 +163,12 @@ def _lacks_names(quoted: Quoted) -> bool:
                 return False
             asked.difference_update(names)
     return bool(asked)
+
+
+def _is_loose(quoted: Quoted) -> bool:
+    """Return whether a loose line without a word of the question is quoted: a page header, or a telephone number."""
+    is_line = _ENDS.search(quoted.first) is None and "\n" not in quoted.first
+    return is_line and set(terms(quoted.first, quoted.language)).isdisjoint(terms(quoted.question, quoted.language))
 
 
 def _skips_the_answer(quoted: Quoted) -> bool:

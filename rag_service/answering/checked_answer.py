@@ -50,7 +50,7 @@ class CheckedAnswer:
     withheld: int  # sentences replaced by the notice
 
     def with_citations(self, citations: Sequence[Citation]) -> CheckedAnswer:
-        """The answer with citations that a judge has seen, as many and in the same order."""
+        """Return the answer with citations that a judge has seen, as many and in the same order."""
         flagged = {*flag_sentences(self.claims, citations), *self.unmarked, *self.foreign, *self.changed}
         return replace(self, citations=tuple(citations), flagged=tuple(sorted(flagged)))
 
@@ -88,14 +88,15 @@ class CheckedAnswer:
 
     @property
     def has_proof(self) -> bool:
-        """Whether one of its citations is verified."""
+        """Return whether one of its citations is verified."""
         return any(citation.status is CitationStatus.VERIFIED for citation in self.citations)
 
     @property
     def proved(self) -> float:
-        """Share of the sentences that state something which is verified, 0..1."""
+        """Share of the sentences that state something which is verified, 0..1; those that are withheld count, too."""
         stated = {claim.sentence for claim in self.claims}.union(self.unmarked, self.foreign, self.changed)
-        return 1 - len(stated.intersection(self.flagged)) / max(1, len(stated)) if stated else 0.0
+        proved = len(stated.difference(self.flagged))
+        return proved / max(1, len(stated) + self.withheld)
 
     @property
     def refuted(self) -> float:
@@ -166,12 +167,13 @@ class AnswerChecker:
         return [AnswerDelta(text="", restart=True), *events] if restart else events
 
     def finish(self) -> tuple[list[AnswerDelta | CitationChecked], CheckedAnswer]:
-        """The last events, and the whole answer."""
+        """Return the last events, and the whole answer."""
         events = self._show(self._guard.feed(self._named.finish()) + self._guard.flush())
         whole = "".join(self._pieces)
         verification = self._citations.finish()
         for citation in verification.citations[self._emitted :]:
             events.append(CitationChecked(citation=citation))
+        self._emitted = len(verification.citations)
         foreign, changed = self._find_unprovable(whole, verification, self._guard.changes)
         checked = CheckedAnswer(
             text=whole,
@@ -198,7 +200,7 @@ class AnswerChecker:
     def _find_unprovable(
         self, text: str, verification: Verification, changes: Sequence[int]
     ) -> tuple[tuple[SentenceOffsets, ...], tuple[SentenceOffsets, ...]]:
-        """The sentences that make no claim and use unknown words, and those that the guard has changed."""
+        """Return the sentences that make no claim and use unknown words, and those that the guard has changed."""
         foreign, altered = [], []
         cited = {claim.sentence for claim in verification.claims}
         ordered = sorted(changes)
@@ -213,7 +215,7 @@ class AnswerChecker:
         return tuple(foreign), tuple(altered)
 
     def _is_foreign(self, sentence: Sentence) -> bool:
-        """Whether a sentence that makes no claim (too short, a heading, code) uses unknown words."""
+        """Return whether a sentence that makes no claim (too short, a heading, code) uses unknown words."""
         said = {word for word in words(strip_marks(sentence.text)) if classify(word, None).content}
         allowed = _FOREIGN_WORDS if sentence.code or _SCAFFOLD.match(sentence.text) else 1
         return len(said - self._known) >= allowed

@@ -1,7 +1,8 @@
 """Checks a text that was written elsewhere against passages, as our own answers are checked.
 
 A sentence with marks is compared with the passages that they name. One without is compared with those that share most
-words with it, and gets the best that one of them gives. A judge sees all sentences beside all passages.
+words with it, and gets the best that one of them gives. A judge sees all sentences beside all passages, some at a time,
+and the last ones with the whole text before them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from operator import attrgetter
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.answering.guards.injection import without_injections
@@ -118,9 +119,9 @@ class TextChecker:
             sentences = _check_sentences(text, hits, language)
             found: list[_Found] = []
             answers: AnswersQuestion | None = None
-            batch = await asyncio.to_thread(list, islice(sentences, AT_ONCE))
+            batch = await _take(sentences, identity)
             while batch:
-                following = await asyncio.to_thread(list, islice(sentences, AT_ONCE))
+                following = await _take(sentences, identity)
                 part = _gather(text, batch)
                 if judge is not None:
                     asked = "" if following else question  # of the whole text, once all of it is shown
@@ -134,7 +135,7 @@ class TextChecker:
     def _conclude(
         self, checked: CheckedAnswer, hits: Sequence[Hit], language: str, answers: AnswersQuestion | None
     ) -> CheckedText:
-        """The whole text with its decision."""
+        """Return the whole text with its decision."""
         doubts = find_doubts(
             {
                 Doubt.NOT_ANSWERED: not checked.claims and not checked.unmarked,
@@ -172,7 +173,14 @@ class TextChecker:
 
 def check_text(text: str, passages: Sequence[Hit], language: str | None) -> CheckedAnswer:
     """A text, checked without a judge: its marked sentences as those of an answer, the others as described above."""
-    return _gather(text, list(_check_sentences(text, passages, language)))
+    with keep_for(None):
+        return _gather(text, list(_check_sentences(text, passages, language)))
+
+
+async def _take(sentences: Iterator[_Found], identity: Identity) -> list[_Found]:
+    """Return the next sentences; what is made of the passages for them is kept for the identity."""
+    with keep_for(identity.user_id):
+        return await asyncio.to_thread(list, islice(sentences, AT_ONCE))
 
 
 def _check_sentences(text: str, passages: Sequence[Hit], language: str | None) -> Iterator[_Found]:
@@ -180,19 +188,16 @@ def _check_sentences(text: str, passages: Sequence[Hit], language: str | None) -
     stream = CitationStream(passages, language=language, clean=without_injections)
     vocabularies = [frozenset(words(hit.chunk.text)) for hit in passages]
     claims = unmarked = 0
-    check = uuid4()  # what is made of the passages is kept until its end
     for start in range(0, len(text) + 1, _PIECE):
         piece = text[start : start + _PIECE]
-        with keep_for(check):
-            if start + _PIECE <= len(text):
-                stream.feed(piece)
-                known = stream.so_far()
-            else:
-                known = stream.finish(piece)
+        if start + _PIECE <= len(text):
+            stream.feed(piece)
+            known = stream.so_far()
+        else:
+            known = stream.finish(piece)
         yield from _group(known.claims[claims:], known.citations)
         for begin, end in known.unmarked[unmarked:]:
-            with keep_for(check):
-                best = _find_source(text[begin:end], passages, vocabularies, language)
+            best = _find_source(text[begin:end], passages, vocabularies, language)
             cited = []
             if best is not None:
                 claim = best[0]._replace(text=text[begin:end].strip())
@@ -222,7 +227,7 @@ def _gather(text: str, found: Sequence[_Found]) -> CheckedAnswer:
 
 
 def _sentences_of(part: CheckedAnswer) -> Iterator[_Found]:
-    """The reverse of `_gather`."""
+    """Return the reverse of `_gather`."""
     yield from _group(part.claims, part.citations)
     for sentence in part.unmarked:
         yield _Found(sentence=sentence, claims=())
@@ -242,7 +247,7 @@ def _verify(text: str, passages: Sequence[Hit], language: str | None) -> Verific
 def _find_source(
     sentence: str, passages: Sequence[Hit], vocabularies: Sequence[frozenset[str]], language: str | None
 ) -> tuple[CitedClaim, Citation] | None:
-    """The best that one of the passages gives for a sentence; None: none has anything of it.
+    """Return the best that one of the passages gives for a sentence; None: none has anything of it.
 
     A passage that proves it is best, then the one whose words are nearest, whether they agree or differ.
     """

@@ -29,7 +29,7 @@ def choose_passages(
 
 
 def check_computed(computed: ComputedAnswer, shown: Sequence[Hit], *, language: str) -> CheckedAnswer:
-    """The text of a computed answer with its citations; `shown` are the passages, [C1] first.
+    """Return the text of a computed answer with its citations; `shown` are the passages, [C1] first.
 
     Cells, headings, sentences and names come from documents: they pass the guard that a model's text passes.
     """
@@ -60,7 +60,7 @@ def _write(sentence: Sequence[str | CitedCells], shown: Sequence[Hit]) -> tuple[
 
 
 def _mark(cells: CitedCells, shown: Sequence[Hit]) -> tuple[int, Hit | None]:
-    """The number of the passage that holds the cells, or else of one of their document."""
+    """Return the number of the passage that holds the cells, or else of one of their document."""
     same = [(mark, hit) for mark, hit in enumerate(shown, start=1) if hit.chunk.document.id == cells.document_id]
     for mark, hit in same:
         if _holds(hit, cells):

@@ -54,7 +54,7 @@ class ConfidenceFit:
 
 @lru_cache(maxsize=4)
 def read_fit(file: Path | None = None, *, signals: tuple[str, ...] = SIGNALS) -> ConfidenceFit:
-    """The fit in a file; None: the packaged one. Raises ConfigurationError if the file holds none."""
+    """Return the fit in a file; None: the packaged one. Raises ConfigurationError if the file holds none."""
     try:
         fit = ConfidenceFit(**json.loads((file or PACKAGED_FIT).read_text(encoding="utf-8")))
         fit.probability(dict.fromkeys(signals, 0.0))
@@ -68,7 +68,7 @@ def read_fit(file: Path | None = None, *, signals: tuple[str, ...] = SIGNALS) ->
 
 
 def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float]) -> dict[str, float]:
-    """What the fit looks at, by the names in `SIGNALS`.
+    """Return what the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `lead`: log-odds that the first quote holds the best of all
     sentences; `unmatched`: what its surroundings leave open of the question (`models/extractive/coverage.py`). Answers
@@ -134,7 +134,7 @@ def rate_written(sources: Sequence[Hit], *, proved: float, answers: bool) -> Con
 
 
 def rate_confidence(hits: Sequence[Hit], query: QueryDefinition) -> Confidence:
-    """The advisor's confidence 0..1: the mean of the top three relevances, averaged with that of the
+    """Return the advisor's confidence 0..1: the mean of the top three relevances, averaged with that of the
     top three rerank scores if there are any, times 1.1 with two or more CRITICAL chunks; 0 without hits."""
     if not hits:
         return NO_CONFIDENCE

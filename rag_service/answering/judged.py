@@ -7,15 +7,13 @@ Marks that point to nothing stay what they are, whatever the judge says of their
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.answering.guards.injection import without_injections
-from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
-from rag_service.answering.proof.passage import Passage, passage_of
+from rag_service.answering.proof.passage import Passage, find_telling, passage_of
 from rag_service.answering.proof.verify import CitedClaim, place_words
 from rag_service.domain import AnswersQuestion, Citation, CitationStatus, Hit, ProofMethod
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Verdict, WriterPrompt
@@ -24,8 +22,7 @@ from rag_service.tables.sentences import CitedCells
 
 NOT_SUPPORTED = "The judge does not find it in the passages."
 _NO_WORDS = "The judge named no words of a passage that show it."
-_CONTEXT = 2_000  # characters of a long text that are shown before the first sentence that is asked about
-_MARKUP = re.compile(r"[*_#>|\s]+")
+_CONTEXT = 2_000  # characters that are shown before a sentence, unless the judge is asked about the whole text
 
 
 async def judge_answer(
@@ -55,7 +52,7 @@ async def judge_answer(
     judgement = await judge.judge_answer(
         JudgedAnswer(
             question=question,
-            claims=_describe(claims, checked, shown, passages, language),
+            claims=_describe(claims, checked, shown, passages, language, context=None if question else _CONTEXT),
             passages=shown,
             prompt=prompt,
             language=language,
@@ -70,7 +67,7 @@ async def judge_answer(
 
 
 def _claims_to_judge(checked: CheckedAnswer, *, sees_all: bool) -> list[CitedClaim]:
-    """The sentences in order: those with marks, and those that state something without one.
+    """Return the sentences in order: those with marks, and those that state something without one.
 
     A judge that sees one sentence at a time is asked only about what code has left open.
     """
@@ -95,7 +92,10 @@ def _describe(
     shown: Sequence[Hit],
     passages: Sequence[Passage],
     language: str | None,
+    *,
+    context: int | None,
 ) -> list[JudgedClaim]:
+    """Return the sentences as the judge is shown them, each after at most `context` characters before it."""
     found, end = [], 0
     for claim in claims:
         citations = [checked.citations[number] for number in claim.citations]
@@ -111,7 +111,7 @@ def _describe(
                 ),
                 language=language,
                 marks=[(mark, claim.named.get(mark, ())) for mark in marks],
-                before=strip_marks(checked.text[max(end, start - _CONTEXT) : start]).strip() if end <= start else "",
+                before=strip_marks(checked.text[end:start][-context if context else 0 :]).strip(),
             )
         )
         end = max(end, stop)
@@ -141,7 +141,7 @@ class _Decision:
     def take(self, claim: CitedClaim, verdict: Verdict) -> None:
         """Apply a verdict to the citations of its sentence."""
         cited = [self._citations[number].mark - 1 for number in claim.citations]
-        holder, place = self._find(verdict.quote or "", claim, cited)
+        holder, place = self._find(verdict.quote or "", cited)
         has_words = verdict.quote is None or place is not None
         if not verdict.entailed:
             self._refuse(claim, (verdict.quote or "") if place is not None else "", holder)
@@ -161,12 +161,10 @@ class _Decision:
             claims=tuple(self._claims),
         ).with_citations(self._citations)
 
-    def _find(self, quote: str, claim: CitedClaim, cited: Sequence[int]) -> tuple[int, tuple[int, int] | None]:
-        """The passage that holds the judge's words, and where: one that the sentence cites before others."""
-        if not _is_telling(quote, claim.text, self._passages):
-            return -1, None
+    def _find(self, quote: str, cited: Sequence[int]) -> tuple[int, tuple[int, int] | None]:
+        """Return the passage that holds the judge's words, and where: one that the sentence cites before others."""
         for number in dict.fromkeys((*cited, *range(len(self._passages)))):
-            if 0 <= number < len(self._passages) and (place := self._passages[number].find_named(quote)):
+            if 0 <= number < len(self._passages) and (place := find_telling(quote, self._passages[number])):
                 return number, place
         return -1, None
 
@@ -184,6 +182,8 @@ class _Decision:
                 continue
             elif stands_elsewhere or not _is_open(citation):
                 continue
+            elif place is not None and citation.mark - 1 != holder and not claim.named.get(citation.mark):
+                continue  # a bare mark of another passage: nothing shows that its words stand there
             self._citations[number] = replace(
                 citation, status=CitationStatus.VERIFIED, method=ProofMethod.JUDGE, judge=self._judge.name, reason=None
             )
@@ -210,7 +210,7 @@ class _Decision:
             self._claims.append(cited)
 
     def _refuse(self, claim: CitedClaim, against: str, holder: int) -> None:
-        """The judge does not find the sentence supported; `against`: words of a passage that say otherwise."""
+        """Take back what is verified of a sentence; `against`: words of a passage that say otherwise, or none."""
         if not against:
             self._reject(claim, NOT_SUPPORTED)
             return
@@ -237,10 +237,3 @@ class _Decision:
         chunk = self._shown[holder].chunk
         cells = self._computed.get(chunk.id)
         return place_words(citation, chunk, self._passages[holder], place, claim.text, cells=cells)
-
-
-def _is_telling(quote: str, sentence: str, passages: Sequence[Passage]) -> bool:
-    """Whether words say something: two content words or figures, or one that the sentence has. "The" says nothing."""
-    language = passages[0].language if passages else None
-    words = analyse(_MARKUP.sub(" ", quote), language).stems
-    return len(words) > 1 or not words.isdisjoint(analyse(sentence, language).stems)

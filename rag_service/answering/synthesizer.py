@@ -12,7 +12,7 @@ LlamaIndex's own synthesizers call the model several times when the context over
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -179,8 +179,10 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         # A doubtful reading of a table does not stand in a model's way, which can ask for the operation that it means.
         if computed is not None and (query.model.only_quotes or not computed.wording.warning):
             return await self._answer_computed(query, sources, computed)
-        if sources := self._gather(query, sources):
-            return await self._answer_written(query, sources)
+        if gathered := self._gather(query, sources):
+            return await self._answer_written(query, gathered)
+        if computed is not None:
+            return await self._answer_computed(query, sources, computed)
         text, doubt = explain_refusal(query.found, self._prompts)
         return await self._say(query, text, query.found.plan.language, doubt)
 
@@ -193,11 +195,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             return sources
         if query.given is not None or query.postprocessed:
             return sources or self._worth_searching(query)
-        found = {hit.chunk.id: hit for hit in query.found.hits}
-        earlier, before = (
-            [replace(hit, scores=found[hit.chunk.id].scores) if hit.chunk.id in found else hit for hit in hits]
-            for hits in (query.earlier, query.earlier_still)
-        )
+        now = {hit.chunk.id for hit in sources}
+        earlier, before = (tuple(_recalled(query, hits, now)) for hits in (query.earlier, query.earlier_still))
         found_now = sources or (() if earlier or before else self._worth_searching(query))
         return _unique(*earlier, *found_now, *before)
 
@@ -459,6 +458,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             calls_left=calls,
             room=room,
             shown=list(prompted.context.hits),
+            say=partial(self._prompts.message, language=language),
         )
 
     def offer_tools(self, tools: Tools) -> None:
@@ -506,7 +506,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if not GUARDRAIL_TYPES.isdisjoint(index.ingest.chunk_types.values()):
             guardrails = await self._check_guardrails(query, shown, text)
         is_proved = checked.has_proof and not checked.flagged and not checked.refuted
-        # Relevance and names are signs that an answer may be about something else: a judge has looked.
+        # Relevance, names and a model's choice of an operation are signs that an answer may be about something else: a
+        # judge has looked, and has read what was computed, with its formula and the rows that were left out.
         of_search = {} if is_proved and answers is AnswersQuestion.YES else prompted.doubts
         doubts = find_doubts(
             {
@@ -583,6 +584,19 @@ def _unique(*hits: Hit) -> tuple[Hit, ...]:
     for hit in hits:
         unique.setdefault(hit.chunk.id, hit)
     return tuple(unique.values())
+
+
+def _recalled(query: RagQuery, hits: Sequence[Hit], found_now: Set[str]) -> Iterator[Hit]:
+    """Yield passages of earlier answers that the request leaves: its threshold, its versions and the files it names."""
+    found = {hit.chunk.id: hit for hit in query.found.hits}
+    others = frozenset() if query.versions is None else query.versions.others
+    named = () if query.found.files is None else query.found.files.document_ids
+    for hit in hits:
+        chunk = hit.chunk
+        scores = found[chunk.id].scores if chunk.id in found else hit.scores
+        is_relevant = query.threshold is None or scores.relevance >= query.threshold
+        if is_relevant and chunk.document.id not in others and (not named or chunk.document.id in named):
+            yield replace(hit, scores=scores, from_turn=None if chunk.id in found_now else hit.from_turn)
 
 
 def _count_tokens(last: ChatDelta, prompt_estimate: int, text: str) -> TokenCount:

@@ -71,13 +71,13 @@ class Writing:
             await self._take(last.tool_calls)
 
     def outcome(self) -> Prompted:
-        """The prompt as it was answered: with the passages that were shown, of which steps may have added some."""
+        """Return the prompt as it was answered: with the passages that were shown, also those that steps added."""
         answered = replace(self._given, context=self._prompted.context, quote_signals=self._prompted.quote_signals)
         return answered.showing(tuple(self.steps.shown)) if self.steps.steps else answered
 
     @property
     def sent(self) -> WriterPrompt:
-        """What the model was sent, as a judge's prompt repeats it."""
+        """Return what the model was sent, as a judge's prompt repeats it."""
         offers = self.steps.toolbox is not None
         return WriterPrompt(
             messages=self._prompted.messages,
@@ -142,7 +142,7 @@ class Writing:
         return last
 
     def _shorten_for(self, error: PromptTooLongError) -> Prompted:
-        """The prompt with fewer passages, after the server has refused it. Raises the error if there is none."""
+        """Return the prompt with fewer passages, after the server has refused it. Raises the error if there is none."""
         query, ours = self._query, self._prompted.tokens + self.steps.tokens
         model: ChatModel = query.model
         # Without a count, half of it is tried.
@@ -196,7 +196,7 @@ async def stream_answer(
     more: Sequence[ChatMessage] = (),
     tools: Sequence[BaseTool] = (),
 ) -> AsyncGenerator[ChatDelta]:
-    """What `query.model` answers, after its preface; the last delta has the counts, and the tools that it calls.
+    """Return what `query.model` answers, after its preface; the last delta has the counts, and the tools that it calls.
 
     A prompt that the server finds too long is tried once more with what `shorten` makes of it. Where the model fails,
     its fallback goes on and is `query.model` from then on, and `query.model_error` says why. What a reader has seen
@@ -248,7 +248,7 @@ def _ask(
 
 
 async def _introduced(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> AsyncGenerator[ChatDelta]:
-    """The pieces of an answer after its preface, which a refusal does without."""
+    """Return the pieces of an answer after its preface, which a refusal does without."""
     held, waiting, last = "", True, None
     async for delta in deltas:
         last = delta

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import escape
+from uuid import UUID
 
 from markdown_it import MarkdownIt
 
 from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, PlaceBody, ScoresBody, StepBody
-from rag_service.client.proof_words import SIGNS, describe_kind, describe_proof, describe_step
+from rag_service.client.proof_words import SIGNS, describe_kind, describe_proof, describe_step, quoted_words
 from rag_service.language.words import terms
 from rag_service.models.extractive.places import SHOWN_PLACES
 
@@ -117,7 +118,7 @@ def _badge(mark: int, citations: Sequence[CitationBody]) -> str:
     status = next((known for known in reversed(SIGNS) if known in found or not found), "not_found")
     sign, colour = SIGNS[status], _COLOURS[status]
     words = dict.fromkeys(describe_proof(citation) for citation in citations if citation.status == status)
-    quotes = [f"{citation.place}: “{citation.quote}”" for citation in citations if citation.quote is not None]
+    quotes = [f"{one.place}: “{one.quote}”" for citation in citations for one in quoted_words(citation)]
     tip = "\n".join([*words, *quotes])
     style = (
         f"border:1px solid {colour};color:{colour};border-radius:9px;padding:0 5px;margin:0 1px;"
@@ -136,12 +137,11 @@ def _legend(body: AnswerBody) -> str:
     return f"<div style='{_QUIET};margin-top:6px'>{entries}</div>"
 
 
-def _context(citation: CitationBody, body: AnswerBody) -> str:
-    """The passage around the quote, folded; nothing where the excerpt does not hold it."""
-    quote = citation.quote or ""
+def _context(quote: str, document: UUID | None, body: AnswerBody) -> str:
+    """The passage around a quote, folded; nothing where the excerpt does not hold it."""
     for passage in body.context_used:
         before, found, after = passage.snippet.partition(quote)
-        if found and passage.document_id == citation.document_id and (before or after):
+        if found and passage.document_id == document and (before or after):
             marked = f"{escape(before)}<mark style='{_MARKED}'>{escape(quote)}</mark>{escape(after)}"
             return (
                 f"<details style='margin-left:12px;{_QUIET}'><summary style='cursor:pointer'>in context</summary>"
@@ -156,11 +156,15 @@ def _citation_row(citation: CitationBody, body: AnswerBody) -> str:
         return f"<li style='margin:4px 0'>{badge} <span style='{_QUIET}'>no passage supports this sentence</span></li>"
     place = escape(citation.place or citation.title or "")
     colour = _COLOURS.get(citation.status, "#7a7a7a")
+    quotes = "".join(
+        f"<blockquote style='margin:2px 0 2px 12px;padding-left:8px;border-left:3px solid rgba(128,128,128,.4);"
+        f"white-space:pre-wrap;font-size:.9em'>{escape(one.quote or '')}</blockquote>"
+        f"{_context(one.quote or '', citation.document_id, body)}"
+        for one in quoted_words(citation)
+    )
     return (
         f"<li style='margin:4px 0'>{badge} {_icon(citation.place)} <b>{place}</b>"
-        f" <span style='font-size:.85em;color:{colour}'>{escape(describe_proof(citation))}</span>"
-        f"<blockquote style='margin:2px 0 2px 12px;padding-left:8px;border-left:3px solid rgba(128,128,128,.4);"
-        f"white-space:pre-wrap;font-size:.9em'>{escape(citation.quote)}</blockquote>{_context(citation, body)}</li>"
+        f" <span style='font-size:.85em;color:{colour}'>{escape(describe_proof(citation))}</span>{quotes}</li>"
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from rag_service.api.http.schemas import CitationBody, StepBody
+from rag_service.api.http.schemas import CitationBody, EvidenceBody, StepBody
 from rag_service.domain import Citation
 
 # Each status has a sign as well as a colour. The last one is the worst.
@@ -45,6 +46,11 @@ def describe_proof(citation: Citation | CitationBody) -> str:
     if citation.formula:
         return f"{said}: {citation.formula}"
     return f"{said}: {citation.reason}" if citation.reason else said
+
+
+def quoted_words(citation: CitationBody) -> Sequence[CitationBody | EvidenceBody]:
+    """Return all words that a sentence rests on, each with its place; none if nothing supports it."""
+    return citation.evidence or ([] if citation.quote is None else [citation])
 
 
 def describe_kind(citation: Citation | CitationBody) -> str:

@@ -20,7 +20,7 @@ from rag_service.api.http.schemas import (
     SourceBody,
 )
 from rag_service.client.html import answer_html, passages_html, score_names, table_html
-from rag_service.client.proof_words import SIGNS, describe_proof, describe_step
+from rag_service.client.proof_words import SIGNS, describe_proof, describe_step, quoted_words
 from rag_service.models.extractive.places import SHOWN_PLACES
 
 _SHOWN = 300  # characters of a passage on a terminal
@@ -77,8 +77,8 @@ class TextCheck:
         for sentence in self.body.sentences:
             lines.append(f"{SIGNS[sentence.status]} {' '.join(sentence.text.split())}")
             for citation in (self.body.citations[number] for number in sentence.citations):
-                quote = f": “{citation.quote}”" if citation.quote else ""
-                lines.append(f"    [C{citation.mark}] {describe_proof(citation)}{quote}")
+                quotes = "".join(f": “{one.quote}”" for one in quoted_words(citation))
+                lines.append(f"    [C{citation.mark}] {describe_proof(citation)}{quotes}")
         told = " ".join(reason.text for reason in self.body.reasons)
         return _UNSHOWN_IN_LINES.sub("\ufffd", "\n".join([*lines, f"{self.body.decision}. {told}".strip()]))
 
@@ -140,10 +140,8 @@ class CitedAnswer:
         for number, place in enumerate(self.places[SHOWN_PLACES:], start=SHOWN_PLACES + 1):  # the first are in the text
             lines.append(f"  {number}. {place.place}: “{place.text}”")
         for citation in self.citations:
-            if citation.quote is None:
-                lines.append(f"  [C{citation.mark}] {describe_proof(citation)}")
-            else:
-                lines.append(f"  [C{citation.mark}] {describe_proof(citation)}: {citation.place}: “{citation.quote}”")
+            quotes = "".join(f": {one.place}: “{one.quote}”" for one in quoted_words(citation))
+            lines.append(f"  [C{citation.mark}] {describe_proof(citation)}{quotes}")
         lines.append(f"  {self.decision}, confidence {self.confidence:.2f}")
         return "\n".join([*lines, *(f"  - {reason.text}" for reason in self.body.reasons)])
 

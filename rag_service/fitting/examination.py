@@ -22,7 +22,7 @@ from uuid import UUID
 import psycopg
 import structlog
 
-from rag_service.answering.proof.passage import passage_of
+from rag_service.answering.proof.passage import find_telling, passage_of
 from rag_service.domain import LOCAL_ADMIN, AnswersQuestion, Chunk, DocumentRef, Hit, Location, Scores, Span
 from rag_service.errors import ConfigurationError, ModelError, StoreError
 from rag_service.indices import shipped_folder
@@ -100,7 +100,7 @@ def _claim(claim: Mapping[str, Any], shown: Sequence[Hit], language: str) -> Jud
 
 
 def _passages(number: int, part: Mapping[str, Any]) -> list[Hit]:
-    """The passages of a part: its own and `others`, which its writer was shown as well."""
+    """Return the passages of a part: its own and `others`, which its writer was shown as well."""
     hits = []
     for place, given in enumerate(({**part, "text": part["passage"]}, *part.get("others", [])), start=1):
         document = DocumentRef(
@@ -130,14 +130,14 @@ def revision_of(judge: WatchedJudge) -> str:
 def mark(
     asked: Iterable[tuple[ShippedAnswer, Judgement]], *, judge: str, revision: str, weights: str = ""
 ) -> Examination:
-    """The outcome. A yes counts as it does in an answer: with words that stand in the passage, or without any."""
+    """Return the outcome. A yes counts as it does in an answer: with words of a passage that say something, or none."""
     claims = true = yes = right = answers = answering = kept = beside = 0
     for shipped, judgement in asked:
         for claim, supported, verdict in zip(shipped.answer.claims, shipped.supported, judgement.verdicts, strict=True):
             accepted = verdict is not None and verdict.entailed
             if accepted and verdict is not None and verdict.quote is not None:
                 passages = [passage_of(hit.chunk, claim.language) for hit in shipped.answer.passages]
-                accepted = any(passage.find_named(verdict.quote) is not None for passage in passages)
+                accepted = any(find_telling(verdict.quote, passage) is not None for passage in passages)
             claims, true = claims + 1, true + supported
             yes, right = yes + accepted, right + (accepted and supported)
         if judgement.answers is not None:
@@ -161,11 +161,11 @@ class JudgeExaminer:
     database: Database | None  # None: the outcome is kept in memory
     is_idle: Callable[[], bool] = lambda: True  # whether no question is being answered
     _weights: str = field(default="", init=False)
-    _asked: list[Judgement] = field(default_factory=list, init=False)  # whoever goes on after a failure asks the rest
+    _asked: list[Judgement] = field(default_factory=list, init=False)  # after a failure, the rest is asked
     _trouble: str = field(default="", init=False)  # why it is not examined yet
 
     def report(self) -> JudgeReport | None:
-        """The present state in words; None: nobody judges."""
+        """Return the present state in words; None: nobody judges."""
         if self.judge is None:
             return None
         known = self.judge.examination

@@ -19,13 +19,15 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 
 from rag_service.domain import MAIL_HEADER, Span, read_spans, write_span
 from rag_service.indices import IngestDefinition
+from rag_service.language.languages import load_language
 from rag_service.language.sentences import split_sentences
 from rag_service.language.words import count_tokens, fold
 from rag_service.readers.file_reader import TITLE
-from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CHUNK_TYPE, SPANS
+from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CHUNK_TYPE, LANGUAGE, SPANS
 from rag_service.word_boxes import cut
 
 SECTION = "section"
+_HEADER = "header"  # of a mail: what its lines tell
 SMALL_SECTION = 50  # tokens; a smaller one is merged with the next, unless it has its own chunk type
 
 _NUMBER = re.compile(r"\A\S*\d\S*\s+")  # of a heading: "2.1 Fees"
@@ -48,7 +50,7 @@ class Chunker(NodeParser):
     """A LlamaIndex node parser for documents of `FileReader`; their `spans` locate the chunks.
 
     Title and section precede the text for embedding and keyword search: a passage under "Requirements" seldom says what
-    the requirements are for.
+    the requirements are for, and the header of a mail not that it is one, and was sent.
     """
 
     _definition: IngestDefinition = PrivateAttr()
@@ -94,7 +96,9 @@ class Chunker(NodeParser):
                 CHAR_END: end,
                 SPANS: [write_span(cut(span, start, end)) for span in within],
             }
-            shown = [key for key in (TITLE, SECTION) if metadata.get(key)]
+            if any(_is_header(span) for span in spans if span.start < end and span.end > start):
+                metadata[_HEADER] = load_language(metadata.get(LANGUAGE)).mail.header
+            shown = [key for key in (TITLE, SECTION, _HEADER) if metadata.get(key)]
             chunk = TextNode(
                 id_=f"{document.node_id}:{len(chunks)}",
                 text=text[start:end],
@@ -152,6 +156,10 @@ def _pieces(text: str, spans: Sequence[Span], limit: int) -> list[_Piece]:
             headings = (*filter(None, (outer if is_forwarded else location.part, location.sheet)), *location.headings)
         pieces.append(_Piece(start=start, end=end, tokens=tokens, headings=headings))
     return pieces
+
+
+def _is_header(span: Span) -> bool:
+    return (span.location.part or "").rpartition(" > ")[2] == MAIL_HEADER
 
 
 def _split(text: str, start: int, end: int, limit: int, *, level: int) -> list[tuple[int, int, int]]:

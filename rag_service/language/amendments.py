@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from rag_service.language.designations import read_designations
-from rag_service.language.words import fold
+from rag_service.language.words import fold, words
 from rag_service.recent import kept_apart
 
 _FIGURE = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w])")
@@ -18,9 +18,16 @@ _OPENING = 400  # characters in which a document says what it changes
 
 
 def names_document(title: str, *, opening: str, own_title: str) -> bool:
-    """Return whether a document that begins with `opening` names another by its number: "regulation 12"."""
-    named = _designations(title)
-    return bool(named) and named <= _designations(f"{own_title}\n{opening[:_OPENING]}") and title != own_title
+    """Return whether a document that begins with `opening` names another: by its title, or its number in it.
+
+    The number is that of "regulation 12"; a title of one word is the name of anything.
+    """
+    if title == own_title:
+        return False
+    begins, named, whole = f"{own_title}\n{opening[:_OPENING]}", _designations(title), words(fold(title))
+    if len(whole) > 1 and f" {' '.join(whole)} " in f" {' '.join(words(fold(begins)))} ":
+        return True
+    return bool(named) and named <= _designations(begins)
 
 
 def changes(text: str, old: str, *, title: str) -> bool:

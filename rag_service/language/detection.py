@@ -120,8 +120,9 @@ def _likeliest(found: Mapping[str, float]) -> tuple[str, float]:
 
 
 def _recognise(text: str) -> Mapping[str, float]:
-    """Language → probability, as the model says. Chinese characters without Japanese or Korean ones are Chinese."""
-    if _HAN.search(text) and not _KANA.search(text) and not _HANGUL.search(text):
+    """Language → probability, as the model says. More Chinese characters than other words are Chinese."""
+    others, chinese = _HAN.subn(" ", text)
+    if chinese > len(_WORD.findall(others)) and not _KANA.search(text) and not _HANGUL.search(text):
         return {"zh": 1.0}
     if not _WORD.search(text):
         return {}

@@ -130,6 +130,7 @@ class MailWords:
     forwarded: tuple[str, ...]  # in the rule above all these
     wrote: tuple[str, ...]  # "On 3 May 2026, Ana wrote:"
     wrote_on: tuple[str, ...]  # before such a date
+    header: str  # what these lines tell, which few of them say
 
 
 @dataclass(frozen=True, kw_only=True)

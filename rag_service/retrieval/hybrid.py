@@ -8,6 +8,7 @@ is awaited; one that is there in time (of a cached question) spares the second t
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ from rag_service.models.embedding.relevance import ModelRelevance, relevance
 from rag_service.observability.tracing import span
 from rag_service.retrieval.fusion import ABSENT_NAME, Candidates, fuse
 from rag_service.retrieval.hops import asks_chain
+from rag_service.retrieval.name_forms import TextEmbedding, drop_other_forms
 from rag_service.retrieval.named_files import (
     NamedFiles,
     asks_overview,
@@ -57,7 +59,7 @@ log = structlog.get_logger(__name__)
 DEGRADED_DENSE = "degraded_dense"  # key in `timings_ms`: milliseconds lost on an embedding model that is down
 
 
-class QueryEmbedding(Protocol):
+class QueryEmbedding(TextEmbedding, Protocol):
     """What a search asks of an embedding model; every LlamaIndex embedding is one."""
 
     async def aget_query_embedding(self, query: str) -> list[float]:
@@ -136,13 +138,19 @@ class HybridRetriever(PassageRetriever):
             if embedding is not None and not embedding.done():
                 embedding.cancel()
         clock.lap("read")  # the end of the transaction is part of the search
+        absent = begun.absent
+        if absent:
+            is_packaged = vector is not None and self._relevance.state == "packaged"
+            absent = await drop_other_forms(absent, ranked or (), self._embedding if is_packaged else None)
+            if not absent:
+                ranked = [_rate_present(hit) for hit in ranked or ()]
         return Retrieval(
             plan=_settle_language(begun.plan, query, ranked or ()),
             index=begun.index,
             scope=begun.scope,
             hits=tuple(ranked or ()),
             weights=begun.terms.ranking.weights,
-            absent=begun.absent,
+            absent=absent,
             timings_ms=clock.laps,
             files=begun.files,
             is_chain=vector is not None and self._relevance.state == "packaged" and asks_chain(vector),
@@ -336,6 +344,12 @@ def _rate_between(hit: Hit, begun: _Begun, fit: RelevanceFit) -> Hit:
     log_odds = ABSENT_NAME if begun.absent else 0.0
     rated = relevance(np.array(scores.dense), np.array(scores.coverage or 0.0), fit, log_odds=log_odds)
     return replace(hit, scores=replace(scores, relevance=float(rated)))
+
+
+def _rate_present(hit: Hit) -> Hit:
+    """Take back what the relevance lost because no passage seemed to hold a name of the question."""
+    rated = hit.scores.relevance
+    return replace(hit, scores=replace(hit.scores, relevance=rated / (rated + (1 - rated) * math.exp(ABSENT_NAME))))
 
 
 def _of_files(hits: list[Hit], files: NamedFiles, limit: int) -> list[Hit]:

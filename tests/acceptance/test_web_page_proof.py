@@ -255,6 +255,25 @@ def test_what_the_service_says_stands_outside_the_text_and_quotes_say_their_lang
     one.page.wait_for_selector("#panel .panel-passage[lang=fr] mark")
 
 
+def test_all_words_that_a_sentence_rests_on_are_one_press_away_where_they_stand(visit: Open) -> None:
+    one = visit()
+    one.ask("kinds")
+    one.badge(3).click()
+    expect(one.page.locator(MARKED)).to_have_text("signature of both plant managers")
+    words = one.page.locator("#panel .panel-words button")
+    assert words.all_inner_texts() == [
+        "“signature of both plant managers”, Requirements",
+        "“Transfers above 500 units need a booked truck”, Requirements",
+    ]
+    words.nth(1).click()
+    expect(one.page.locator(MARKED)).to_have_text("Transfers above 500 units need a booked truck")
+    assert words.evaluate_all("all => all.map((one) => one.ariaPressed)") == ["false", "true"]
+    one.page.keyboard.press("Escape")
+    one.badge(0).click()
+    one.page.wait_for_selector(MARKED)
+    expect(words, "one quote needs no list").to_have_count(0)
+
+
 def test_a_tooltip_stands_beside_the_text_and_does_not_come_back_after_escape(visit: Open) -> None:
     one = visit()
     one.ask("stock")

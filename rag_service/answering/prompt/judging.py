@@ -20,12 +20,10 @@ from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, WriterProm
 from rag_service.models.judge.llm import JudgePrompt
 
 
-def write_judge_prompt(
-    prompts: Prompts, answer: JudgedAnswer, first: int, last: int, *, is_short: bool = False
-) -> JudgePrompt:
-    """Return the messages that ask for a verdict on the claims [first, last), and whether they answer the question.
+def write_judge_prompt(prompts: Prompts, answer: JudgedAnswer, *, is_short: bool = False) -> JudgePrompt:
+    """Return the messages that ask for a verdict on each claim, and whether they answer the question.
 
-    Claims are numbered from 1; those before `first` are shown without numbers.
+    Claims are numbered from 1; what stands before them has no number.
 
     Args:
         is_short: with the passages that the claims name only, for windows that hold no more.
@@ -33,10 +31,8 @@ def write_judge_prompt(
     language = answer.language or FALLBACK_LANGUAGE
     prompt = answer.prompt
     if prompt is None or is_short:
-        prompt = _write_prompt(prompts, answer, _cited(answer, first, last) if is_short else answer.passages)
-    lines = [line for claim in answer.claims[:first] for line in _lines(claim, "-")]
-    for number, claim in enumerate(answer.claims[first:last], start=1):
-        lines += _lines(claim, f"{number}.")
+        prompt = _write_prompt(prompts, answer, _cited(answer) if is_short else answer.passages)
+    lines = [line for number, claim in enumerate(answer.claims, start=1) for line in _lines(claim, f"{number}.")]
     task = prompts.template("judge", language).user_text(
         {
             "boundary": prompt.boundary,
@@ -62,7 +58,7 @@ def judge_prompt_revision(prompts: Prompts) -> str:
 
 
 def _write_prompt(prompts: Prompts, answer: JudgedAnswer, shown: Sequence[Hit | None]) -> WriterPrompt:
-    """The prompt with which the answer would have been written from these passages."""
+    """Return the prompt with which the answer would have been written from these passages."""
     language, boundary = answer.language or FALLBACK_LANGUAGE, new_boundary()
     system, user = prompts.template("grounded", language).render(
         {
@@ -78,9 +74,9 @@ def _write_prompt(prompts: Prompts, answer: JudgedAnswer, shown: Sequence[Hit | 
     return WriterPrompt(messages=messages, boundary=boundary)
 
 
-def _cited(answer: JudgedAnswer, first: int, last: int) -> list[Hit | None]:
-    """The passages, None for those that none of the claims names: the others keep their numbers."""
-    marks = {mark for claim in answer.claims[first:last] for mark, _ in claim.marks}
+def _cited(answer: JudgedAnswer) -> list[Hit | None]:
+    """Return the passages, None for those that none of the claims names: the others keep their numbers."""
+    marks = {mark for claim in answer.claims for mark, _ in claim.marks}
     return [hit if number in marks else None for number, hit in enumerate(answer.passages, start=1)]
 
 

@@ -84,19 +84,19 @@ class Prompted:
         return replace(self, preface=f"{self.model_failed} {self.introduction}".strip())
 
     def offering(self, rule: str) -> Prompted:
-        """The same with a rule about the tools that are offered."""
+        """Return the same with a rule about the tools that are offered."""
         system, *rest = self.messages
         told = ChatMessage(role=MessageRole.SYSTEM, content=f"{system.content}\n\n{rule}")
         return replace(self, messages=[told, *rest], tokens=self.tokens + count_tokens(rule))
 
     def showing(self, hits: tuple[Hit, ...]) -> Prompted:
-        """The same after more passages were shown."""
+        """Return the same after more passages were shown."""
         added = hits[len(self.context.hits) :]
         tokens = self.context.tokens + sum(count_tokens(hit.chunk.text) for hit in added)
         return replace(self, context=replace(self.context, hits=hits, tokens=tokens))
 
     def cut(self) -> Prompted:
-        """The same for an answer that the model did not finish: it is uncertain."""
+        """Return the same for an answer that the model did not finish: it is uncertain."""
         return replace(self, warning=self.warning or self.unfinished)
 
 
@@ -109,7 +109,7 @@ def write_prompt(
     boundary: str | None = None,
     taken: int = 0,
 ) -> Prompted:
-    """The prompt of a question with as many of its sources, best first, as fit into the window of its model.
+    """Return the prompt of a question with as many of its sources, best first, as fit into the window of its model.
 
     Args:
         boundary: around the passages; None: a new one.
@@ -198,7 +198,7 @@ def _fit_passages(
 
 
 def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str, preface: str) -> Evidence:
-    """What an answer without a chat model is made of."""
+    """Return what an answer without a chat model is made of."""
     retrieval, follow_up, versions = query.found, query.follow_up, query.versions
     asked = query.question if versions is None else versions.question
     if follow_up is not None and follow_up.joined:  # the questions before have their answers
@@ -208,7 +208,7 @@ def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str, prefac
     return Evidence(
         question=asked,
         language=retrieval.plan.language,
-        hits=tuple(_quotable(hit, retrieval.weights, place) for hit in shown),
+        hits=tuple(_quotable(hit, retrieval.weights, place) if hit.from_turn is None else _blank(hit) for hit in shown),
         weights=retrieval.weights,
         equivalents=_equivalents(retrieval.plan, asked),
         refusal=refusal,
@@ -220,7 +220,7 @@ def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str, prefac
 def shorten_prompt(
     query: RagQuery, prompted: Prompted, *, prompts: Prompts, settings: Settings, taken: int
 ) -> Prompted:
-    """The same prompt without its last passages, so that it keeps to what is known by now of the model's window.
+    """Return the same prompt without its last passages, so that it keeps to what is known by now of the model's window.
 
     `taken` as in `write_prompt`. Raises ContextOverflowError if it does not fit even with one passage.
     """
@@ -244,7 +244,7 @@ def _equivalents(plan: QueryPlan, question: str) -> dict[str, int]:
 
 
 def _quotable(hit: Hit, weights: Mapping[str, float], place: Place | None) -> Hit:
-    """What the extractive model may quote: no injections, and nothing of a passage found mainly for their words.
+    """Return what the extractive model may quote: no injections, and nothing of a passage found mainly for their words.
 
     Of a question about a page or a cell only what stands there.
     """
@@ -256,8 +256,13 @@ def _quotable(hit: Hit, weights: Mapping[str, float], place: Place | None) -> Hi
     return replace(cleared, chunk=replace(cleared.chunk, text="\n" * len(before)))
 
 
+def _blank(hit: Hit) -> Hit:
+    """A passage that an earlier answer cited and that is not found now: it would answer the earlier question."""
+    return replace(hit, chunk=replace(hit.chunk, text=""))
+
+
 def _only_at(place: Place, hit: Hit) -> Hit:
-    """The hit with all else blanked out of its text; offsets stay valid. A cell is shown with its row."""
+    """Return the hit with all else blanked out of its text; offsets stay valid. A cell is shown with its row."""
     chunk = hit.chunk
     spans = [span for span in chunk.spans if place.holds(span.location)]
     if place.kind in ("cell", "row"):  # the names of the columns stand between the cells
@@ -274,7 +279,7 @@ def _only_at(place: Place, hit: Hit) -> Hit:
 
 
 def _weight_held(text: str, weights: Mapping[str, float]) -> float:
-    """How much of the question's weight a text holds."""
+    """Return how much of the question's weight a text holds."""
     held = word_forms(text)
     return sum(weight for term, weight in weights.items() if term in held)
 
@@ -298,7 +303,7 @@ def count_rendered(text: str, boundary: str) -> int:
 
 
 def tier_of(hit: Hit, tiers: Tiers) -> Tier:
-    """The tier of a chunk's type; LOW for types that no tier names."""
+    """Return the tier of a chunk's type; LOW for types that no tier names."""
     return next((tier for tier in TIERS if hit.chunk.type in tiers.get(tier, ())), "low")
 
 

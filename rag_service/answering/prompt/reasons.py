@@ -54,7 +54,7 @@ _NO_ANSWER = frozenset({
 
 
 def decide(doubts: Collection[Doubt]) -> Decision:
-    """The decision on an answer with these doubts."""
+    """Return the decision on an answer with these doubts."""
     if not doubts:
         return Decision.CAN_PROCEED
     return Decision.UNCERTAIN if _NO_ANSWER.isdisjoint(doubts) else Decision.OUT_OF_SCOPE

@@ -73,7 +73,7 @@ class Prompts:
     messages: Mapping[str, Mapping[str, str]]  # key → language → sentence
 
     def template(self, name: str, language: str) -> PromptTemplate:
-        """The template in a language, else in English, which then asks for a reply in that language.
+        """Return the template in a language, else in English, which then asks for a reply in that language.
 
         Raises:
             DefinitionError: there is no template of this name.

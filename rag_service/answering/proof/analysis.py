@@ -77,12 +77,12 @@ class Analysis:
 
     @property
     def negates(self) -> bool:
-        """Whether one of its words is a negation."""
+        """Return whether one of its words is a negation."""
         return any(token.kind is not None and token.kind.negation for token in self.tokens)
 
     @property
     def is_claim(self) -> bool:
-        """Whether there is enough to check: two content words, numbers counted as such."""
+        """Return whether there is enough to check: two content words, numbers counted as such."""
         return len(self.stems) >= 2
 
 
@@ -114,7 +114,7 @@ def analyse(text: str, language: str | None = None) -> Analysis:
 
 @lru_cache(maxsize=32768)
 def classify(word: str, language: str | None) -> Kind:
-    """What a folded word is."""
+    """Return what a folded word is."""
     lexicon = load_lexicon(language)
     negation = word in lexicon.negations or word.endswith("n't")
     content = len(word) > 1 and word not in lexicon.stopped and not negation
@@ -133,7 +133,7 @@ def classify(word: str, language: str | None) -> Kind:
 
 
 def is_negation(word: str, text: str, end: int, language: str | None) -> bool:
-    """Whether the folded word that ends at `end` of `text` negates; "No. 5" and "no solo" do not."""
+    """Return whether the folded word that ends at `end` of `text` negates; "No. 5" and "no solo" do not."""
     if word.endswith("n't"):
         return True
     if word not in load_lexicon(language).negations:

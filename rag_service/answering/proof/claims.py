@@ -45,7 +45,7 @@ class Mark(NamedTuple):
 
 
 def _read_numbers(mark: str) -> tuple[int, ...]:
-    """The chunk numbers that a mark names, each once."""
+    """Return the chunk numbers that a mark names, each once."""
     numbers: dict[int, None] = {}
     previous = 0
     for match in _NUMBERS.finditer(mark):
@@ -58,7 +58,7 @@ def _read_numbers(mark: str) -> tuple[int, ...]:
 
 
 def find_marks(sentence: str) -> list[Mark]:
-    """The marks of one sentence (not of a fenced code block), in order."""
+    """Return the marks of one sentence (not of a fenced code block), in order."""
     return [
         Mark(match.start(), match.end(), _read_numbers(match["mark"]))
         for match in _INLINE.finditer(sentence)
@@ -67,7 +67,7 @@ def find_marks(sentence: str) -> list[Mark]:
 
 
 def strip_marks(text: str) -> str:
-    """The text without its marks and the space before each; code is left as it is.
+    """Return the text without its marks and the space before each; code is left as it is.
 
     A mark inside a word leaves the word whole.
     """
@@ -156,7 +156,7 @@ class NamedEvidence:
         return "".join(shown)
 
     def _hide(self, text: str, *, final: bool) -> str | None:
-        """What follows the evidence that `text` begins with; None while it goes on."""
+        """Return what follows the evidence that `text` begins with; None while it goes on."""
         head = text[:_LONGEST_EVIDENCE]
         paragraph = head.find("\n\n")
         cut = paragraph if paragraph >= 0 else len(head)
@@ -215,7 +215,7 @@ class Claim:
 
     @cached_property
     def wordings(self) -> tuple[str, ...]:
-        """What to look for letter by letter, in lower case: all of it, and without a leading connective."""
+        """Return what to look for letter by letter, in lower case: all of it, and without a leading connective."""
         whole = self.plain.lower().strip(_OUTER)
         if len(_WORD.findall(whole)) < _FEWEST_WORDS and not self.analysis.is_claim:
             return ()
@@ -243,7 +243,7 @@ class Claim:
         return None if place is None else (*place, True)
 
     def quotes_wrongly(self, passage: Passage) -> bool:
-        """Whether one of the quotations does not stand in the passage."""
+        """Return whether one of the quotations does not stand in the passage."""
         return any(
             passage.find_whole(quotation) is None and self._find_parts(passage, quotation) is None
             for quotation in self.quotations
@@ -251,7 +251,7 @@ class Claim:
 
     @cached_property
     def only_quotes(self) -> bool:
-        """Whether nothing but words such as "the guide says" stands around the quotations."""
+        """Return whether nothing but words such as "the guide says" stands around the quotations."""
         lexicon = load_lexicon(self.language)
         rest = self.plain.lower()
         for quotation in self.quotations:
@@ -281,7 +281,7 @@ class ClaimReader:
     _quotations: Quotations = field(default_factory=Quotations)
 
     def read(self, sentence: Sentence) -> list[Claim]:
-        """The claims that this sentence makes, or completes by its marks."""
+        """Return the claims that this sentence makes, or completes by its marks."""
         if _HEADER_RULE.search(sentence.before) and self._pending and self._pending[-1][0].text.startswith("|"):
             self._pending.pop()
         if sentence.code or _BREAK.search(sentence.before) or _TITLE.match(sentence.text):
@@ -311,7 +311,7 @@ class ClaimReader:
         return [*covered, replace(claim, named=named)]
 
     def end_paragraph(self) -> None:
-        """What is still without a mark stays so. Call it after the last sentence, too."""
+        """End the paragraph: what is still without a mark stays so. Call it after the last sentence, too."""
         if self._pending:
             self.unmarked.extend(claim.sentence for _, claim in self._pending)
             self._pending.clear()
@@ -319,7 +319,7 @@ class ClaimReader:
 
 
 def _take_evidence(named: NamedEvidence, marks: Sequence[Mark]) -> dict[int, tuple[str, ...]]:
-    """The words that the model copied into the marks of a sentence, by mark."""
+    """Return the words that the model copied into the marks of a sentence, by mark."""
     found: dict[int, tuple[str, ...]] = {}
     for mark in marks:
         for number in mark.numbers:

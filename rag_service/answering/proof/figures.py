@@ -26,8 +26,9 @@ from rag_service.recent import kept_apart
 _LANGUAGES = ("en", "es", "fr", "pt", "de", "it", "nl")
 _ONE = 1.5  # "one", "un" and "ein" are articles: no word below is a figure
 _MOST_OPERANDS = 24  # figures that are reckoned with; more would give any number
+_MOST_OF_THREE = 8  # likewise, for three of them
 _SHORTEST_MONTH = 3  # letters of "Feb"
-_SHORTEST_ALONE = 5  # letters of a month's name without a day or year beside it: "may", "mars" are other words, too
+_SHORTEST_ALONE = 5  # likewise without a day or year beside it: "may", "mars" are other words, too
 _NUMBER = re.compile(
     r"(?<![\w.,])(?P<digits>\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?)"
     r"(?: ?(?P<scale>[^\W\d_]+)| (?P<power>1000(?:000)*)(?!\d))?"
@@ -53,7 +54,7 @@ class Date(NamedTuple):
     day: int | None
 
     def agrees(self, other: Date) -> bool:
-        """Whether nothing that both name differs, and they share the month."""
+        """Return whether nothing that both name differs, and they share the month."""
         pairs = list(zip(self, other, strict=True))
         return self.month == other.month and all(one is None or two is None or one == two for one, two in pairs)
 
@@ -82,24 +83,25 @@ class _Sources:
 
 
 def find_strange_figure(
-    sentence: str, sources: Sequence[str], *, others: Iterable[str] = (), language: str | None = None
+    sentence: str, sources: Sequence[str], *, others: Iterable[str] = (), count: int = 0, language: str | None = None
 ) -> str | None:
     """Return the first figure of a sentence that its sources neither hold nor give by reckoning; None: there is none.
 
     Args:
         sentence: without marks.
         sources: texts that it may repeat and reckon with: the words that it cites, the question.
+        count: of what it cites, which it may say: "both", "the three invoices".
         others: texts whose figures it may repeat, and not reckon with, such as titles.
         language: ISO 639-1 of the sentence; its number words are those of this language.
     """
     said = read_figures(sentence, language)
     if not said:
         return None
-    own = [figure for text in sources for figure in read_figures(text, None)]
-    beside = [figure for text in others for figure in read_figures(text, None)]
+    own = [figure for text in sources for figure in read_figures(text, None, is_source=True)]
+    beside = [figure for text in others for figure in read_figures(text, None, is_source=True)]
     operands = sorted({value for figure in own for value in figure.values})
     known = _Sources(
-        values=frozenset(value for figure in (*own, *beside) for value in figure.values),
+        values=frozenset((float(count), *(value for figure in (*own, *beside) for value in figure.values))),
         dates=frozenset(date for figure in (*own, *beside) for date in figure.dates),
         operands=operands if len(operands) <= _MOST_OPERANDS else (),
     )
@@ -110,15 +112,18 @@ def find_strange_figure(
 
 
 @kept_apart(512)  # the same passages and questions come with every sentence of an answer
-def read_figures(text: str, language: str | None) -> tuple[Figure, ...]:
-    """Return the numbers and dates of a text, in figures and in words; None: of any language that is known."""
+def read_figures(text: str, language: str | None, *, is_source: bool = False) -> tuple[Figure, ...]:
+    """Return the numbers and dates of a text, in figures and in words; language None: of any that is known.
+
+    In a source, a word that may be a month ("mai", "may") is one.
+    """
     found: list[Figure] = []
     codes = (language,) if language in _LANGUAGES else _LANGUAGES
     seen: set[str] = set()
     for written in (_with_digits(text, code) for code in codes):
         if written not in seen:  # most texts hold no number words
             seen.add(written)
-            found += _read_digits(written)
+            found += _read_digits(written, shortest=_SHORTEST_MONTH if is_source else _SHORTEST_ALONE)
     return tuple(dict.fromkeys(found))
 
 
@@ -126,18 +131,21 @@ def _with_digits(text: str, language: str) -> str:
     return str(alpha2digit(text.translate(_SPACES), language, _ONE))
 
 
-def _read_digits(text: str) -> Iterator[Figure]:
-    """Figures of a text without number words: dates first, whose digits are no numbers of their own."""
+def _read_digits(text: str, *, shortest: int) -> Iterator[Figure]:
+    """Figures of a text without number words: dates first, whose digits are no numbers of their own.
+
+    `shortest`: letters of a month's name without a day or year beside it.
+    """
     folded = strip_accents(unicodedata.normalize("NFKC", text).casefold())
     if len(folded) != len(text):
         text = folded
     taken: list[tuple[int, int]] = []
     for match in (*_NUMERIC_DATE.finditer(folded), *_WORDED_DATE.finditer(folded)):
-        dates = frozenset(_dates_of(match))
+        dates = frozenset(_dates_of(match, shortest))
         if dates and not any(start < match.end() and match.start() < end for start, end in taken):
             taken.append(match.span())
             parts = {float(part) for date in dates for part in (date.year, date.day) if part is not None}
-            yield Figure(text[match.start() : match.end()].strip(), frozenset(parts), dates)
+            yield Figure(text[match.start() : match.end()].strip(" ."), frozenset(parts), dates)
     for number in _NUMBER.finditer(folded):
         if any(start <= number.start() < end for start, end in taken):
             continue
@@ -148,10 +156,10 @@ def _read_digits(text: str) -> Iterator[Figure]:
         yield Figure(text[number.start() : number.end("digits")], frozenset(values))
 
 
-def _dates_of(match: re.Match[str]) -> Iterator[Date]:
+def _dates_of(match: re.Match[str], shortest: int) -> Iterator[Date]:
     if match.re is _WORDED_DATE:
         month, day = _months().get(match["month"]), match["day"] or match["day_after"]
-        if month is None or not (day or match["year"] or len(match["month"]) >= _SHORTEST_ALONE):
+        if month is None or not (day or match["year"] or len(match["month"]) >= shortest):
             return
         yield Date(int(match["year"]) if match["year"] else None, month, int(day) if day else None)
         return
@@ -166,7 +174,7 @@ def _dates_of(match: re.Match[str]) -> Iterator[Date]:
 
 
 def _values_of(digits: str) -> Iterator[float]:
-    """The readings of a number: "1.234" is 1234 or 1.234."""
+    """Return the readings of a number: "1.234" is 1234 or 1.234."""
     plain = digits.replace(" ", "").replace("'", "")
     if _GROUPED.fullmatch(digits):
         yield float(re.sub(r"[.,]", "", plain))
@@ -179,7 +187,10 @@ def _values_of(digits: str) -> Iterator[float]:
 
 
 def _is_reckoned(figure: Figure, known: _Sources) -> bool:
-    """Whether the figure comes from two of the operands by simple arithmetic, or from all by addition."""
+    """Return whether the figure comes from two of the operands by simple arithmetic, or from all by addition.
+
+    Or from three: so many at a price, less a discount.
+    """
     operands = known.operands
     if figure.dates:
         return False
@@ -190,13 +201,16 @@ def _is_reckoned(figure: Figure, known: _Sources) -> bool:
         if one and two:
             results |= {one / two, two / one, 100 * one / two, 100 * two / one}
             results |= {100 * abs(one - two) / one, 100 * abs(one - two) / two}
+    for one, two, rate in combinations(operands, 3) if len(operands) <= _MOST_OF_THREE else ():
+        for count, price, percent in ((one, two, rate), (one, rate, two), (two, rate, one)):
+            results |= {count * price * (1 + percent / 100), count * price * (1 - percent / 100)}
     results |= {factor * one for one in operands for factor in (0.5, 2.0, 12.0, 1 / 12, 7.0, 1 / 7, 60.0, 1 / 60, 24.0)}
     results |= {one + 12 for one in operands if one <= 12}  # 9 pm is 21:00
     return any(_is_near(value, result, rounded=True) for value in figure.values for result in results)
 
 
 def _is_near(one: float, two: float, *, rounded: bool = False) -> bool:
-    """Whether two values are equal, or the first is the second, rounded to the decimals that it has."""
+    """Return whether two values are equal, or the first is the second, rounded to the decimals that it has."""
     if abs(one - two) <= 1e-9 * max(1.0, abs(one), abs(two)):
         return True
     decimals = len(f"{one:.6f}".rstrip("0").partition(".")[2])
@@ -205,7 +219,7 @@ def _is_near(one: float, two: float, *, rounded: bool = False) -> bool:
 
 @cache
 def _months() -> dict[str, int]:
-    """The number of each name of a month, folded: long and short ones of all languages that are read."""
+    """Return the number of each name of a month, folded: long and short ones of all languages that are read."""
     found: dict[str, int] = {}
     for locale in _locales():
         for width in ("wide", "abbreviated"):
@@ -219,7 +233,7 @@ def _months() -> dict[str, int]:
 
 @cache
 def _scales() -> dict[str, tuple[float, ...]]:
-    """The factors that a word or letter after a number may stand for: "million", "k", "mil", "Mio."."""
+    """Return the factors that a word or letter after a number may stand for: "million", "k", "mil", "Mio."."""
     found: dict[str, set[float]] = {}
     for locale in _locales():
         for formats in locale.compact_decimal_formats.values():

@@ -50,7 +50,7 @@ class Lexicon:
 
 @cache
 def load_lexicon(language: str | None) -> Lexicon:
-    """The lexicon of a language; None or an unsupported one: that of all languages.
+    """Return the lexicon of a language; None or an unsupported one: that of all languages.
 
     Negations and conditions are those of all languages, for documents in another language than the answer, except
     words that are function words in the answer's: the Portuguese "no" ("in the") is no negation.

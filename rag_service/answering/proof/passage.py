@@ -27,6 +27,7 @@ from rag_service.language.sentences import read_sentences
 from rag_service.recent import kept_apart
 from rag_service.word_boxes import with_boxes
 
+_MARKUP = re.compile(r"[*_#>|\s]+")
 _CELLS = re.compile(r"\$?([A-Z]{1,3})\$?(\d+)(?::\$?([A-Z]{1,3})\$?(\d+))?")
 _NAME_AND_VALUE = 2  # cells of a line such as "Product: Hex bolt M8 | Stock: 120"
 _REMEMBERED = 128  # prepared texts
@@ -100,7 +101,7 @@ class Passage:
         return frozenset().union(*(analysis.stems for analysis in self.analyses))
 
     def sentences_of(self, start: int, end: int) -> tuple[int, int]:
-        """The first and last sentence that [start, end) touches."""
+        """Return the first and last sentence that [start, end) touches."""
         return max(0, bisect_right(self.starts, start) - 1), max(0, bisect_right(self.starts, end - 1) - 1)
 
     # 1. letter by letter
@@ -162,7 +163,7 @@ class Passage:
         return begin, finish
 
     def _binds(self, before: str, after: str) -> bool:
-        """Whether what a quote leaves out of its sentence may change its sense."""
+        """Return whether what a quote leaves out of its sentence may change its sense."""
         conditions = load_lexicon(self.language).conditions
         left = [fold_word(word) for word in WORD.findall(before)]
         if any(word in conditions for word in (*left, *map(fold_word, WORD.findall(after)))):
@@ -173,7 +174,7 @@ class Passage:
         return any(map(self._negates, clause))
 
     def _introduced_by_negation(self, item: int, said: str) -> bool:
-        """Whether the line above a list denies its items ("Not covered:") and the answer leaves it out."""
+        """Return whether the line above a list denies its items ("Not covered:") and the answer leaves it out."""
         for start, end, is_item in reversed(self.sentences[max(0, item - _LONGEST_LIST) : item]):
             if not is_item:
                 line = self.lower[start:end]
@@ -245,17 +246,24 @@ def _share(stems: frozenset[str], held: frozenset[str]) -> float:
 # read to the last sentence, are 10 MB.
 @kept_apart(_REMEMBERED)
 def prepare(text: str, language: str | None, cut: bool) -> Passage:
-    """The passage of a text; `cut`: it may begin in the middle of a sentence."""
+    """Return the passage of a text; `cut`: it may begin in the middle of a sentence."""
     return Passage(text, language, cut=cut)
 
 
 def passage_of(chunk: Chunk, language: str | None) -> Passage:
-    """The passage of a chunk."""
+    """Return the passage of a chunk."""
     return prepare(chunk.text, language, chunk.start > 0)
 
 
+def find_telling(quote: str, passage: Passage) -> tuple[int, int] | None:
+    """Return the place of words that decide about a sentence; None: they do not stand there, or say nothing ("the")."""
+    content = analyse(_MARKUP.sub(" ", quote)).content
+    says = any(token.kind is None for token in content) or len({token.stem for token in content}) > 1
+    return passage.find_named(quote) if says else None
+
+
 def stands_whole(text: str, start: int, end: int) -> bool:
-    """Whether the match [start, end) cuts neither a word nor a number in two."""
+    """Return whether the match [start, end) cuts neither a word nor a number in two."""
     first, last = text[start], text[end - 1]
     if first.isalnum() and start and text[start - 1].isalnum():
         return False
@@ -308,7 +316,7 @@ def _stating_cells(chunk: Chunk, cells: Sequence[Span], start: int, claim: Analy
 
 
 def _merge(places: Sequence[Location]) -> Location:
-    """The first place, its cell widened to hold the cells of all places on the same sheet.
+    """Return the first place, its cell widened to hold the cells of all places on the same sheet.
 
     Of a cell merged downwards only the row that the quote is of counts.
     """

@@ -25,7 +25,7 @@ class Quotations:
     closer: str | None = None  # the character that closes the quotation still open
 
     def read(self, text: str) -> tuple[str, ...]:
-        """The quotations in `text`, normalised, in lower case, without outer punctuation."""
+        """Return the quotations in `text`, normalised, in lower case, without outer punctuation."""
         found: list[str] = []
         position = 0
         while position <= len(text):
@@ -56,5 +56,5 @@ class Quotations:
 
 
 def split_elisions(quotation: str) -> list[str]:
-    """The parts of a normalised quotation around its elisions, "[...]" or " ... "."""
+    """Return the parts of a normalised quotation around its elisions, "[...]" or " ... "."""
     return [part.strip(_QUOTE_EDGE) for part in _ELISION.split(quotation) if part.strip(_QUOTE_EDGE)]

@@ -188,7 +188,11 @@ class CitationStream:
         around = {part for chunk in cited for part in _names(chunk)}
         rests_on = copied or [chunk.text for chunk in cited]
         figure = find_strange_figure(
-            claim.plain, [*rests_on, self._question, *self._cited_words], others=around, language=self._language
+            claim.plain,
+            [*rests_on, self._question, *self._cited_words],
+            others=around,
+            count=len(rests_on),
+            language=self._language,
         )
         return "" if figure is None else f"“{figure}” does not stand in the words cited."
 
@@ -278,7 +282,7 @@ class CitationStream:
         places: Sequence[tuple[int, int]],
         nearest: Evidence | None,
     ) -> Citation:
-        """The citation of words that a judge may find to say what the claim says; the first place is the quote."""
+        """Return the citation of words that may say what the claim says, for a judge; the first place is the quote."""
         support = 0.99 if nearest is None else round(min(nearest.share, 0.99), 3)
         found = [self._placed(citation, claim, position, place) for place in dict.fromkeys(places)]
         more = tuple(
@@ -299,7 +303,7 @@ class CitationStream:
     def _placed(
         self, citation: Citation, claim: Claim, position: int, place: tuple[int, int], *, is_copy: bool = False
     ) -> Citation:
-        """The citation with its quote and place; `place` counts normalised characters of the passage."""
+        """Return the citation with its quote and place; `place` counts normalised characters of the passage."""
         chunk = self._hits[position].chunk
         cells = self._computed.get(chunk.id)
         return place_words(citation, chunk, self._passage(position), place, claim.plain, cells=cells, is_copy=is_copy)
@@ -343,7 +347,7 @@ def place_words(
 
 
 def _at_cells(citation: Citation, chunk: Chunk, cells: CitedCells) -> Citation:
-    """The citation of a result of an operation over a table: its cells, and how they were reckoned with."""
+    """Return the citation of a result of an operation over a table: its cells, and how they were reckoned with."""
     return replace(
         citation,
         method=ProofMethod.COMPUTED if citation.method is ProofMethod.QUOTE else citation.method,
@@ -358,7 +362,7 @@ def _at_cells(citation: Citation, chunk: Chunk, cells: CitedCells) -> Citation:
 
 
 def _names(chunk: Chunk) -> set[str]:
-    """The title and file name of a passage's document, its date, and its headings and sheets."""
+    """Return the title and file name of a passage's document, its date, and its headings and sheets."""
     document = chunk.document
     names = {document.title, document.file_name or "", document.updated_at.date().isoformat()}
     return names.union(*({*span.location.headings, span.location.sheet or ""} for span in chunk.spans))
@@ -373,6 +377,6 @@ def _rank(citation: Citation) -> int:
 
 
 def _is_open(quote: str, closer: str) -> bool:
-    """Whether a bracket of the quote is still open that `closer` closes."""
+    """Return whether a bracket of the quote is still open that `closer` closes."""
     opener = "(" if closer == ")" else "["
     return quote.count(opener) > quote.count(closer)

@@ -16,7 +16,7 @@ _PRECISE = Context(prec=28)
 
 
 def calculate(expression: str) -> Decimal:
-    """The value of an expression. Raises InputError, which repeats none of it, if it is no arithmetic."""
+    """Return the value of an expression. Raises InputError, which repeats none of it, if it is no arithmetic."""
     plain = _PERCENT.sub(r"(\1/100)", expression.translate(_SIGNS).strip())
     if not 0 < len(plain) <= 2 * MAX_LENGTH:
         raise InputError(_WRONG, field="expression")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rag_service.answering.tools.arithmetic import MAX_LENGTH
 from rag_service.errors import InputError
 
-Use = Callable[[str, dict[str, Any]], Coroutine[Any, Any, str]]  # (tool, arguments) → what the model is told
+Use = Callable[[str, dict[str, Any]], Coroutine[Any, Any, str]]  # (tool, arguments) → what the model reads
 Run = Callable[[Coroutine[Any, Any, str]], str]  # runs the call for callers that cannot wait
 
 _Name = Annotated[str, Field(max_length=300)]
@@ -108,7 +108,7 @@ class ToolDefinition:
     arguments: type[BaseModel]
 
     def read(self, given: Mapping[str, Any]) -> BaseModel:
-        """The arguments of a call. Raises InputError that names what is wrong, and repeats none of it."""
+        """Return the arguments of a call. Raises InputError that names what is wrong, and repeats none of it."""
         try:
             return self.arguments.model_validate(given)
         except ValidationError as error:

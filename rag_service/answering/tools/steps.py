@@ -1,4 +1,4 @@
-"""The tool calls of one answer: each is checked, run within a budget, and told to the model between boundaries.
+"""The tool calls of one answer: each is checked and run within a budget; the model reads results between boundaries.
 
 New passages continue the numbering of those shown. Whatever a model asks for, it gets a sentence back and goes on.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -27,11 +27,8 @@ from rag_service.tables.sentences import CitedCells
 
 log = structlog.get_logger(__name__)
 
-_NO_CALLS_LEFT = "No more calls are allowed. Answer from the passages that are shown."
-_NO_ROOM = "There is no room for more passages. Answer from those that are shown."
-_FAILED = "This tool cannot be used now. Answer from the passages that are shown."
 _MALFORMED = "The arguments are not a JSON object of a few lines."
-_TOLD = {"search": "query", "read": "document", "compute": "operation"}  # what of a call a reader is told first
+_TOLD = {"search": "query", "read": "document", "compute": "operation"}  # what of a call a reader sees first
 _MAX_NAME = 64  # characters of a tool's name, as OpenAI has it
 _MAX_ARGUMENTS = 8_000  # characters
 _MAX_TOLD = 200  # characters of that
@@ -59,6 +56,7 @@ class Steps:
     calls_left: int
     room: int  # tokens that results may still take
     shown: list[Hit]  # [C1] first
+    say: Callable[[str], str]  # a sentence of the service, `tool_…` of messages.yaml, in the language of the question
     steps: list[Step] = field(default_factory=list)
     messages: list[ChatMessage] = field(default_factory=list)  # after the prompt: calls and their results
     found: list[Hit] = field(default_factory=list)  # by searches, in their order
@@ -71,7 +69,7 @@ class Steps:
 
     @property
     def results(self) -> str:
-        """What the tools gave, as the model read it."""
+        """Return what the tools gave, as the model read it."""
         return "\n\n".join(m.content or "" for m in self.messages if m.role is MessageRole.TOOL)
 
     @property
@@ -90,7 +88,7 @@ class Steps:
             name = call.name[:_MAX_NAME]
             blocks.append(ToolCallBlock(tool_call_id=call.id[:_MAX_NAME], tool_name=name, tool_kwargs=arguments or {}))
             if self.calls_left <= 0:
-                told = _NO_CALLS_LEFT
+                told = self.say("tool_no_calls")
             else:
                 self.calls_left -= 1
                 step, added, told = await self._run(name, arguments)
@@ -114,10 +112,10 @@ class Steps:
                 self.found += result.hits
             failed = False
         except InputError as error:
-            told = f"Error: {error.message}"
+            told = self.say("tool_error").format(reason=error.message)
         except RagError as error:
             log.warning("tool_failed", tool=name, code=error.code, exc_info=error)
-            told = _FAILED
+            told = self.say("tool_failed")
         step = Step(
             number=len(self.steps) + 1,
             tool=name if name in DEFINITIONS else "unknown",
@@ -131,18 +129,18 @@ class Steps:
         return step, added, f"{self.boundary}\n{neutralise(told)}\n{self.boundary}" if failed else told
 
     def _tell(self, result: ToolResult) -> tuple[tuple[Hit, ...], str]:
-        """The passages that are new and fit, and what the model is told."""
+        """Return the passages that are new and fit, and what the model reads."""
         marks = {hit.chunk.id: mark for mark, hit in enumerate(self.shown, start=1)}
         parts: list[str] = []
         added: list[Hit] = []
         room = self.room
         for hit in (*self._result(result), *result.hits):
             if (mark := marks.get(hit.chunk.id)) is not None:
-                parts.append(f"[C{mark}] is shown above.")
+                parts.append(self.say("tool_shown").format(number=mark))
                 continue
             text = render_passage(len(self.shown) + len(added) + 1, hit, self.boundary)
             if (cost := count_tokens(text)) > room:
-                parts.append(_NO_ROOM)
+                parts.append(self.say("tool_no_room"))
                 break
             room -= cost
             added.append(hit)
@@ -153,7 +151,7 @@ class Steps:
         return tuple(added), "\n\n".join(parts)
 
     def _result(self, result: ToolResult) -> list[Hit]:
-        """What was computed, as a passage that has not been shown."""
+        """Return what was computed, as a passage that has not been shown."""
         if result.computed is None:
             return []
         chunk_id = f"computed-{len(self.computed) + 1}"
@@ -162,7 +160,7 @@ class Steps:
 
 
 def _read_arguments(call: ToolCall) -> dict[str, object] | None:
-    """The arguments of a call; None: they are no JSON object, or a huge one."""
+    """Return the arguments of a call; None: they are no JSON object, or a huge one."""
     if len(call.arguments) > _MAX_ARGUMENTS:
         return None
     try:
@@ -173,7 +171,7 @@ def _read_arguments(call: ToolCall) -> dict[str, object] | None:
 
 
 def _describe(name: str, arguments: dict[str, object] | None) -> str:
-    """What was asked for, for a reader: the query, the document and its place, or the operation."""
+    """Return what was asked for, for a reader: the query, the document and its place, or the operation."""
     given = arguments or {}
     told = [given.get(_TOLD.get(name, "")), given.get("place") if name == "read" else given.get("column")]
     words = neutralise(", ".join(str(one) for one in told if isinstance(one, str) and one)).split()

@@ -70,6 +70,7 @@ class Tools:
     indices: Mapping[str, IndexDefinition]
     tables: TableAnswers
     top_k: int  # passages of one search
+    say: Callable[[str, str], str]  # (message, language) → a sentence of the service
 
     def of(
         self,
@@ -80,7 +81,7 @@ class Tools:
         language: str = "",
         question: str = "",
     ) -> Toolbox:
-        """The tools of one caller.
+        """Return the tools of one caller.
 
         Args:
             identity: whose permissions they have.
@@ -154,10 +155,10 @@ class Toolbox:
             recorded=False,
         )
         hits = tuple(await self.tools.search(query))
-        return ToolResult(hits=hits, text="" if hits else "No passage is relevant enough.")
+        return ToolResult(hits=hits, text="" if hits else self._say("tool_nothing"))
 
     async def read(self, wanted: ReadDocument, *, max_tokens: int = READ_TOKENS) -> ToolResult:
-        """The passages of a document from a place on, as many as fit into the tokens, at least one."""
+        """Return the passages of a document from a place on, as many as fit into the tokens, at least one."""
         (document, *_) = await self._find([wanted.document])
         chunks = await self._chunks(document)
         first = _find_place(chunks, wanted.place)
@@ -169,7 +170,9 @@ class Toolbox:
             kept += 1
         end = first + kept
         following = _part_of(chunks[end]) if end < len(chunks) else None
-        left = f"Read on from part {following} of {_part_of(chunks[-1])}." if following else "This is the end."
+        left = self._say("tool_end")
+        if following:
+            left = self._say("tool_read_on").format(next=following, last=_part_of(chunks[-1]))
         return ToolResult(hits=tuple(map(_unrated, chunks[first:end])), text=left, next_part=following)
 
     async def compute(self, wanted: ComputeTable) -> ToolResult:
@@ -205,6 +208,9 @@ class Toolbox:
         hits = tuple(map(_unrated, holding[:_CELL_CHUNKS]))
         return ToolResult(hits=hits, text=result.hit.chunk.text, computed=result)
 
+    def _say(self, message: str) -> str:
+        return self.tools.say(message, self.language or FALLBACK_LANGUAGE)
+
     async def _find(self, names: Sequence[str]) -> list[ReachedDocument]:
         """Documents within reach with one of the names; raises InputError if there are none."""
         async with self.tools.database.transaction(self.identity) as connection:
@@ -231,7 +237,7 @@ def _read_date(text: str, name: str) -> str:
 
 
 def _find_place(chunks: Sequence[Chunk], place: str | None) -> int:
-    """The number of the first passage at a place; raises InputError if there is none."""
+    """Return the number of the first passage at a place; raises InputError if there is none."""
     wanted = fold(place or "").strip()
     if not wanted:
         return 0
@@ -257,7 +263,7 @@ def _part_of(chunk: Chunk) -> int:
 
 
 def _labels(location: Location) -> list[str]:
-    """The names of a place."""
+    """Return the names of a place."""
     named = {
         "page": location.page, "slide": location.slide, "sheet": location.sheet, "row": location.row,
         "cell": location.cell, "paragraph": location.paragraph,
@@ -271,7 +277,7 @@ def _unrated(chunk: Chunk) -> Hit:
 
 
 def _make_passage(found: ComputedAnswer, document: DocumentRef) -> ComputedPassage:
-    """The sentences of a result, with the formulas behind them."""
+    """Return the sentences of a result, with the formulas behind them."""
     sentences = ["".join(part for part in one if isinstance(part, str)) + "." for one in found.wording.sentences]
     formulas = dict.fromkeys(cells.formula for cells in found.quotes if cells.formula)
     text = "\n".join([*sentences, *(f"Formula: {formula}" for formula in formulas)])

@@ -41,7 +41,8 @@ def write_markdown(conversation: Conversation, messages: Sequence[Message], chan
 def _citations(citations: Sequence[Any], changes: SourceChanges) -> Iterator[str]:
     for citation in citations:
         source = _line(citation.get("place") or citation.get("title") or "")
-        quote = _line(citation.get("quote") or "")
+        words = citation.get("evidence") or [citation]
+        quotes = [f"“{_line(one['quote'])}”" for one in words if one.get("quote")]
         proof = ", ".join(
             filter(None, (citation["status"], citation.get("method"), _line(citation.get("reason") or "")))
         )
@@ -49,7 +50,7 @@ def _citations(citations: Sequence[Any], changes: SourceChanges) -> Iterator[str
         parts = (
             f"\\[C{citation['mark']}\\]",
             source,
-            f"“{quote}”" if quote else "",
+            " … ".join(quotes),
             f"({proof})",
             _SINCE[change] if change else "",
         )

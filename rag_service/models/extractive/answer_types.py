@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from operator import and_
 
 from rag_service.language.languages import languages_of, union_of
-from rag_service.language.words import fold, is_stop_word, word_forms
+from rag_service.language.sentences import split_sentences
+from rag_service.language.words import fold, is_stop_word, terms, word_forms
 
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def lacks_answer(question: str, quote: str, language: str) -> bool:
-    """Return whether a quote has no value of the type that a question asks for."""
+    """Return whether a quote has no value of the type that a question asks for, or has it of something else.
+
+    In a quote of several sentences, one with the value has a word of the question, unless none has.
+    """
     wanted, folded = answer_type(question), fold(quote)
     if wanted is not None:
-        return wanted.search(folded) is None and "%" not in folded
+        said = [quote[start:end] for start, end in split_sentences(quote, language=language)]
+        holds = [wanted.search(fold(one)) is not None or "%" in one for one in said]
+        asked_terms = set(terms(question, language))
+        is_about = [not asked_terms.isdisjoint(terms(one, language)) for one in said]
+        return not any(holds) or (any(is_about) and not any(map(and_, holds, is_about)))
     asked = fold(question)
     if _any_language("asks_reason").search(asked):
         return _any_language("gives_reason").search(folded) is None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat, zip_longest
 from operator import attrgetter, itemgetter
@@ -383,20 +383,40 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
     best = max(standings, default=0.0) or 1.0
     sentences: list[Sentence] = []
     rows: list[list[float]] = []
-    for mark, (hit, standing) in enumerate(zip(evidence.hits, standings, strict=True), start=1):
-        chunk = hit.chunk
-        begins = chunk.start == 0
-        for sentence in read_sentences(chunk.text, evidence.language, chunk.spans, chunk.document.title, begins=begins):
-            if not _ENDS.search(sentence.text) and sentence.forms and sentence.forms <= known:
-                continue  # a piece of a line that tells no more than the question
-            held = sum(weight_of[word] for word, forms in asked.items() if not sentence.forms.isdisjoint(forms))
-            fits = wanted is not None and wanted.search(sentence.folded) is not None
-            named = _share_of_figures(figures, sentence.folded) if figures else 0.0
-            rows.append([held / total, 0.0, 0.0, max(0.0, standing) / best, float(fits), named])
-            sentences.append(replace(sentence, mark=mark))
+    every = list(_read_passages(evidence))
+    headers = _find_page_headers(every, evidence.hits)
+    for sentence in every:
+        if not _ENDS.search(sentence.text) and sentence.forms and sentence.forms <= known:
+            continue  # a piece of a line that tells no more than the question
+        held = sum(weight_of[word] for word, forms in asked.items() if not sentence.forms.isdisjoint(forms))
+        fits = wanted is not None and wanted.search(sentence.folded) is not None
+        if not (held or fits) and sentence.folded in headers:
+            continue
+        named = _share_of_figures(figures, sentence.folded) if figures else 0.0
+        standing = max(0.0, standings[sentence.mark - 1])
+        rows.append([held / total, 0.0, 0.0, standing / best, float(fits), named])
+        sentences.append(sentence)
     features = np.array(rows).reshape(-1, len(WORD_FEATURES))
     features[:, 1:3] = _rate_spelling(evidence.question, sentences)
     return sentences, features
+
+
+def _read_passages(evidence: Evidence) -> Iterator[Sentence]:
+    for mark, hit in enumerate(evidence.hits, start=1):
+        chunk = hit.chunk
+        begins = chunk.start == 0
+        for sentence in read_sentences(chunk.text, evidence.language, chunk.spans, chunk.document.title, begins=begins):
+            yield replace(sentence, mark=mark)
+
+
+def _find_page_headers(sentences: Sequence[Sentence], hits: Sequence[Hit]) -> set[str]:
+    """Return the lines, folded, that stand at several places of a document and are no sentence."""
+    places: dict[tuple[UUID, str], set[int]] = {}
+    for sentence in sentences:
+        if not (sentence.is_row or _ENDS.search(sentence.text)):
+            chunk = hits[sentence.mark - 1].chunk  # neighbours overlap
+            places.setdefault((chunk.document.id, sentence.folded), set()).add(chunk.start + sentence.start)
+    return {text for (_, text), starts in places.items() if len(starts) > 1}
 
 
 def _on_one_line(text: str) -> str:

@@ -73,12 +73,12 @@ class CrossEncoderJudge:
         return await self._threads.run(lambda: self._rate(claims)) if claims else []
 
     def threshold(self, language: str | None) -> float:
-        """The least probability that counts as entailed."""
+        """Return the least probability that counts as entailed."""
         known = self._thresholds.get(language or "")
         return UNCALIBRATED if known is None else known.threshold
 
     def describe_thresholds(self) -> str:
-        """The thresholds and where they come from, for people."""
+        """Return the thresholds and where they come from, for people."""
         known = [f"{name} {entry.threshold:.2f} ({entry.run})" for name, entry in sorted(self._thresholds.items())]
         rest = f"{'other languages ' if known else ''}{UNCALIBRATED} (not calibrated)"
         return f"thresholds: {', '.join([*known, rest])}"

@@ -1,8 +1,9 @@
 """What a judge is asked and shown, and what it answers.
 
 A judge has `judge`. One that can also tell whether an answer answers its question has `judge_answer`, which is called
-instead, once for each answer. It may have `warm_up` and `aclose`, and `revision`: a text that changes when its verdicts
-may, such as with another prompt.
+instead, once for each answer; `claims_at_once` is how many sentences it can be asked about in one call, if that is
+limited. It may have `warm_up` and `aclose`, and `revision`: a text that changes when its verdicts may, such as with
+another prompt.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class JudgedClaim:
     passage: str  # all passages that it cites, each after its title
     language: str | None  # ISO 639-1 of the answer
     marks: Sequence[tuple[int, Sequence[str]]] = ()  # its marks, each with the words that its writer copied into it
-    before: str = ""  # what stands between it and the sentence before it and states nothing, such as a heading
+    before: str = ""  # what stands before it and is not judged, such as a heading, or the sentences judged already
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -33,6 +34,7 @@ from rag_service.store.judge_examinations import Examination
 
 log = structlog.get_logger(__name__)
 
+MAX_CALLS = 5  # for one answer; further sentences are not judged
 _OPTIONS = "RAG_JUDGE_OPTIONS"
 
 
@@ -79,26 +81,26 @@ class WatchedJudge:
 
     @property
     def is_used(self) -> bool:
-        """Whether its yes proves anything: it has been examined, and passed."""
+        """Return whether its yes proves anything: it has been examined, and passed."""
         return self.examination is not None and self.examination.state == "passed"
 
     @property
     def is_believed(self) -> bool:
-        """Whether it errs so seldom that a doubt of code does not count beside its word."""
+        """Return whether it errs so seldom that a doubt of code does not count beside its word."""
         return self.is_used and self.examination is not None and self.examination.is_believed
 
     @property
     def sees_answers(self) -> bool:
-        """Whether it is shown whole answers, and not one sentence at a time."""
+        """Return whether it is shown whole answers, and not one sentence at a time."""
         return isinstance(self._judge, AnswerJudge)
 
     @property
     def tells_answers(self) -> bool:
-        """Whether its word on whole answers counts."""
+        """Return whether its word on whole answers counts."""
         return self.sees_answers and self.is_used and self.examination is not None and self.examination.tells_answers
 
     async def read_weights(self) -> str:
-        """The digest of the model's weights; "": nobody can tell it. Raises ModelError if its server is down."""
+        """Return the digest of the model's weights; "": nobody can tell it. Raises ModelError if its server is down."""
         return "" if self._read_weights is None else await self._read_weights()
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
@@ -106,38 +108,47 @@ class WatchedJudge:
         return list((await self.judge_answer(JudgedAnswer(question="", claims=claims))).verdicts)
 
     async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
-        """One verdict for each claim, in the same order, and a word on the answer, in one call.
+        """One verdict for each claim, in the same order, and a word on the answer.
 
-        None where the judge gave none in time. It is not asked without claims.
+        None where the judge gave none in time. It is asked once, unless the answer is too long for that, and not
+        without claims.
         """
         claims = answer.claims
-        judgement = Judgement(verdicts=[None] * len(claims))
         if not claims:
-            return judgement
+            return Judgement(verdicts=[])
         began = time.perf_counter()
+        said: list[Judgement] = []  # of each part; what comes too late or fails loses no earlier ones
         try:
             with span("judge", judge=self.name, claims=len(claims)):
-                judgement = await self.ask(answer)
+                async with asyncio.timeout(self._seconds):
+                    for part in _split(answer, getattr(self._judge, "claims_at_once", None) or len(claims)):
+                        said.append(await self._ask(part))  # noqa: PERF401 - what was said must not be lost
         except TimeoutError:
             log.warning("judge_timed_out", judge=self.name, claims=len(claims), seconds=self._seconds)
         except Exception as error:  # whatever a plug-in raises must not cost the answer
             log.warning("judge_failed", judge=self.name, claims=len(claims), exc_info=error)
+        verdicts = [verdict for judgement in said for verdict in judgement.verdicts]
         if self._count is not None:
-            given = [verdict.entailed for verdict in judgement.verdicts if verdict is not None]
+            given = [verdict.entailed for verdict in verdicts if verdict is not None]
             self._count(
                 supported=sum(given),
                 unsupported=len(given) - sum(given),
                 unjudged=len(claims) - len(given),
                 seconds=time.perf_counter() - began,
             )
-        return judgement
+        is_whole = len(verdicts) == len(claims)
+        verdicts += [None] * (len(claims) - len(verdicts))
+        return Judgement(verdicts=verdicts, answers=said[-1].answers if is_whole else None)
 
     async def ask(self, answer: JudgedAnswer) -> Judgement:
-        """The same, uncounted. Raises TimeoutError, and whatever the judge raises."""
+        """Return the same in one call, uncounted. Raises TimeoutError, and whatever the judge raises."""
         async with asyncio.timeout(self._seconds):
-            if isinstance(self._judge, AnswerJudge):
-                return _check(await self._judge.judge_answer(answer), len(answer.claims))
-            return _check(Judgement(verdicts=await self._judge.judge(answer.claims)), len(answer.claims))
+            return await self._ask(answer)
+
+    async def _ask(self, answer: JudgedAnswer) -> Judgement:
+        if isinstance(self._judge, AnswerJudge):
+            return _check(await self._judge.judge_answer(answer), len(answer.claims))
+        return _check(Judgement(verdicts=await self._judge.judge(answer.claims)), len(answer.claims))
 
     def describe(self) -> str:
         """Its name, and from which probability on it says yes, where it has thresholds."""
@@ -158,6 +169,17 @@ class WatchedJudge:
             await close()
 
 
+def _split(answer: JudgedAnswer, at_once: int) -> Iterator[JudgedAnswer]:
+    """An answer in parts, each after the sentences before it; the last is asked whether all of it answers."""
+    claims, before = answer.claims, ""
+    for first in range(0, len(claims), at_once)[:MAX_CALLS]:
+        part = [replace(claims[first], before=f"{before} {claims[first].before}".strip())]
+        part += claims[first + 1 : first + at_once]
+        is_last = first + at_once >= len(claims)
+        yield replace(answer, claims=part, question=answer.question if is_last else "")
+        before = " ".join([part[0].before, part[0].sentence, *(f"{one.before} {one.sentence}" for one in part[1:])])
+
+
 def _check(judgement: Judgement, count: int) -> Judgement:
     verdicts = judgement.verdicts
     if len(verdicts) != count or not all(isinstance(verdict, Verdict | None) for verdict in verdicts):
@@ -176,7 +198,7 @@ def build_judge(
     judge: Judge | None = None,
     count: CountVerdicts | None = None,
 ) -> WatchedJudge | None:
-    """The judge that RAG_JUDGE names; None: nobody judges. No model is loaded yet.
+    """Return the judge that RAG_JUDGE names; None: nobody judges. No model is loaded yet.
 
     Raises ConfigurationError if a package is missing, the class path or options are wrong, or the chat model is
     unsuitable.

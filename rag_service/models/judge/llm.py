@@ -1,22 +1,21 @@
 """The chat model as judge: all sentences of an answer beside all passages that its writer saw, in one structured call.
 
 Each verdict has a quote. "Supported" counts only with the words that show it, and "contradicted" only with those that
-stand against it; the caller looks for them in the passages. A long answer is judged in parts, each with the sentences
-before it.
+stand against it; the caller looks for them in the passages.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage
 
 from rag_service.domain import AnswersQuestion, Purpose
-from rag_service.errors import ModelOutputError
+from rag_service.errors import ModelOutputError, PromptTooLongError
 from rag_service.language.languages import FALLBACK_LANGUAGE
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict
 from rag_service.models.llm.call import numbered_schema
@@ -26,9 +25,9 @@ from rag_service.models.servers.resilience import Slots
 log = structlog.get_logger(__name__)
 
 CLAIMS_AT_ONCE = 40  # of one call
-MAX_CALLS = 5  # for one answer; further sentences are not judged
 REPLY_TOKENS = 64
 VERDICT_TOKENS = 120  # one verdict with its quote
+SHORT_BEFORE = 2_000  # characters of what stands before the claims, where the window holds no more
 # The quote before the verdict: a model decides better after it has looked.
 _VERDICT = {"quote": {"type": "string"}, "supported": {"type": "boolean"}}
 
@@ -44,10 +43,10 @@ class JudgePrompt:
 
 
 class WritePrompt(Protocol):
-    """Writes the prompt that asks for verdicts on the claims [first, last) of an answer, numbered from 1."""
+    """Writes the prompt that asks for verdicts on the claims of an answer, numbered from 1."""
 
-    def __call__(self, answer: JudgedAnswer, first: int, last: int, *, is_short: bool) -> JudgePrompt:
-        """`is_short`: only the passages that these claims cite, where the whole prompt does not fit the window."""
+    def __call__(self, answer: JudgedAnswer, *, is_short: bool) -> JudgePrompt:
+        """`is_short`: only the passages that the claims cite, where the whole prompt does not fit the window."""
 
 
 class LLMJudge:
@@ -70,6 +69,11 @@ class LLMJudge:
         """Those of the chat model."""
         return self._chat.slots
 
+    @property
+    def claims_at_once(self) -> int:
+        """Return how many claims one call is asked about: their verdicts take a quarter of a small window."""
+        return max(1, min(CLAIMS_AT_ONCE, self._chat.context_window // 4 // VERDICT_TOKENS))
+
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
         """Verdicts with quotes, in the order of the claims. Raises ModelError if the model cannot be used."""
         language = claims[0].language if claims else None
@@ -79,51 +83,51 @@ class LLMJudge:
     async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
         """Verdicts with quotes, in the order of the claims, and whether the answer answers the question.
 
+        A prompt that is too long, by our count or by the server's, is made once more with the cited passages only.
         Raises ModelError if the model cannot be used.
         """
-        count = len(answer.claims)
-        at_once = max(1, min(CLAIMS_AT_ONCE, self._chat.context_window // 4 // VERDICT_TOKENS))
-        firsts = range(0, count, at_once)[:MAX_CALLS] or range(1)
-        verdicts: list[Verdict | None] = []
-        answers = None
-        for first in firsts:
-            last = min(count, first + at_once)
-            is_last = last == count
-            judgement = await self._ask(answer, first, last, with_answer=is_last and bool(answer.question))
-            verdicts += judgement.verdicts
-            answers = judgement.answers
-        return Judgement(verdicts=[*verdicts, *[None] * (count - len(verdicts))], answers=answers)
-
-    async def _ask(self, answer: JudgedAnswer, first: int, last: int, *, with_answer: bool) -> Judgement:
-        asked, reply_tokens = last - first, REPLY_TOKENS + VERDICT_TOKENS * (last - first)
-        limit = self._chat.prompt_limit(answer.language or FALLBACK_LANGUAGE, answer_tokens=reply_tokens)
-        prompt = self._write_prompt(answer, first, last, is_short=False)
-        if is_short := prompt.tokens > limit:
-            prompt = self._write_prompt(answer, first, last, is_short=True)
-        unjudged = Judgement(verdicts=[None] * asked)
-        if prompt.tokens > limit:
-            log.warning("judge_prompt_too_long", model=self._chat.model_name, tokens=prompt.tokens, limit=limit)
-            return unjudged
-        tools = () if is_short or answer.prompt is None else answer.prompt.tools
+        unjudged = Judgement(verdicts=[None] * len(answer.claims))
         try:
-            reply = await self._chat.complete_json(
-                prompt.messages,
-                make_schema(asked, with_answer=with_answer),
-                purpose=Purpose.JUDGE,
-                max_tokens=reply_tokens,
-                tools=tools,
-            )
-            return parse_judgement(reply, asked)
+            for is_short in (False, True):
+                try:
+                    return await self._ask(_shorten(answer) if is_short else answer, is_short=is_short)
+                except PromptTooLongError as error:
+                    log.warning("judge_prompt_too_long", model=self.name, tokens=error.tokens, is_short=is_short)
         except ModelOutputError as error:
-            log.warning("judge_verdicts_invalid", model=self._chat.model_name, reason=error.message)
-            return unjudged
+            log.warning("judge_verdicts_invalid", model=self.name, reason=error.message)
+        return unjudged
+
+    async def _ask(self, answer: JudgedAnswer, *, is_short: bool) -> Judgement:
+        """One call. Raises PromptTooLongError if the window does not hold it, ModelOutputError for another reply."""
+        asked = len(answer.claims)
+        reply_tokens = REPLY_TOKENS + VERDICT_TOKENS * asked
+        prompt = self._write_prompt(answer, is_short=is_short)
+        if prompt.tokens > self._chat.prompt_limit(answer.language or FALLBACK_LANGUAGE, answer_tokens=reply_tokens):
+            too_long = PromptTooLongError("The judge's prompt does not fit into the model's window.")
+            too_long.tokens = prompt.tokens
+            raise too_long
+        reply = await self._chat.complete_json(
+            prompt.messages,
+            make_schema(asked, with_answer=bool(answer.question)),
+            purpose=Purpose.JUDGE,
+            max_tokens=reply_tokens,
+            tools=() if is_short or answer.prompt is None else answer.prompt.tools,
+        )
+        judgement = parse_judgement(reply, asked)
+        return judgement if answer.question else replace(judgement, answers=None)
+
+
+def _shorten(answer: JudgedAnswer) -> JudgedAnswer:
+    """Return the answer with the end of what stands before its claims, and no question: its beginning is not shown."""
+    first, *rest = answer.claims
+    if len(first.before) <= SHORT_BEFORE:
+        return answer
+    return replace(answer, question="", claims=[replace(first, before=first.before[-SHORT_BEFORE:]), *rest])
 
 
 def make_schema(claims: int, *, with_answer: bool) -> dict[str, Any]:
-    """The schema of a reply about so many claims; verdicts come first, because the model has looked then."""
-    schema: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
-    if claims:
-        schema = numbered_schema("verdicts", claims, _VERDICT)
+    """Return the schema of a reply about so many claims; verdicts come first, because the model has looked then."""
+    schema = numbered_schema("verdicts", claims, _VERDICT)
     if with_answer:
         schema["properties"]["answers"] = _ANSWERS
         schema["required"].append("answers")
@@ -137,7 +141,7 @@ def parse_judgement(reply: str, count: int) -> Judgement:
     """
     try:
         said = json.loads(reply)
-        entries, answers = said["verdicts"] if count else [], said.get("answers")
+        entries, answers = said["verdicts"], said.get("answers")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelOutputError("The reply is not JSON in the requested form.") from error
     if not isinstance(entries, list):

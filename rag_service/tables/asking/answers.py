@@ -19,7 +19,7 @@ from rag_service.language.words import words
 from rag_service.store.database import Connection, Database
 from rag_service.tables.asking.certainty import settle, states
 from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
-from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
+from rag_service.tables.asking.execute import STATEMENT_MS, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning.plans import Operation, Plan
 from rag_service.tables.asking.planning.question import Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
@@ -48,13 +48,11 @@ class ComputedAnswer:
 
     wording: Computed
     quotes: dict[CitedCells, str]
-    result: Result | None = None  # of the one operation that a chat model asked for
-    asked_cells: frozenset[str] = frozenset()  # words of the question that stand in cells of its table
     counts_all: bool = False  # it is the number of all rows of a table
 
 
 def asks_otherwise(text: str, language: str) -> bool:
-    """Whether a question asks why, how, or whether one may: no rows and no figures answer it."""
+    """Return whether a question asks why, how, or whether one may: no rows and no figures answer it."""
     return language in language_codes() and _other_phrases(language).search(" ".join(words(text))) is not None
 
 
@@ -84,7 +82,7 @@ class TableAnswers:
     async def compute(
         self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity
     ) -> ComputedAnswer | None:
-        """The computed answer; None if the question is not one for these tables. No model is called.
+        """Return the computed answer; None if the question is not one for these tables. No model is called.
 
         Without a cell or a page of a document with tables among the passages, the database is not asked. Several
         questions in one text are not computed: "the total of Ventas?" and "and of Compras?" would become one total of
@@ -128,7 +126,7 @@ class TableAnswers:
     async def run(
         self, asked: AskedOperation, document_id: UUID, *, question: str = "", language: str, identity: Identity
     ) -> ComputedAnswer | None:
-        """The result of an operation over a table of a document; None: there is none.
+        """Return the result of an operation over a table of a document; None: there is none.
 
         It is certain if the words of the question ask for the same operation, and for no other.
 
@@ -153,8 +151,7 @@ class TableAnswers:
             log.info("table_computed", operations=[plan.operation.value], proposed=is_proposed)
             if computed is None:
                 return None
-            cells = await _cells_of(connection, question, plan)
-            return replace(await _with_quotes(connection, computed), result=result, asked_cells=cells)
+            return await _with_quotes(connection, computed)
 
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
@@ -207,7 +204,7 @@ async def _compute(
 async def _asks_for(
     connection: Connection, question: Question | None, plan: Plan, tables: Sequence[StoredTable]
 ) -> bool:
-    """Whether the words of a question ask for a plan that somebody else proposed, and for no other."""
+    """Return whether the words of a question ask for a plan that somebody else proposed, and for no other."""
     if question is None:
         return False
     values = await find_values(connection, [table.id for table in tables], question.content, whole=question.runs)
@@ -215,16 +212,8 @@ async def _asks_for(
     return len(readings) == 1 and not readings[0].is_doubtful and readings[0].computes(plan)
 
 
-async def _cells_of(connection: Connection, question: str, plan: Plan) -> frozenset[str]:
-    """The words of a question that stand in cells of a plan's table."""
-    asked = words(question)
-    found = await find_values(connection, [plan.table.id], asked, whole=asked)
-    keys = (key for values in found.get(plan.table.id, {}).values() for key in values)
-    return frozenset(asked).intersection(word for key in keys for word in key.split())
-
-
 async def _find(connection: Connection, question: FigureQuestion, documents: Sequence[UUID]) -> ComputedAnswer | None:
-    """The figures of reports that a question asks for."""
+    """Return the figures of reports that a question asks for."""
     found = await find_figures(connection, question, documents)
     if found is None:
         return None

@@ -22,7 +22,9 @@ export function answerMarkdown(question, text, evidence, verdict = "") {
     const where = [evidence.nameOf(citation), fullPlace(citation.location)].filter(Boolean).join(", ");
     const change = evidence.changeOf(citation);
     const proof = [[proofWords(citation), differenceOf(citation)].filter(Boolean).join(": "), change && t(`since_${change}`)].filter(Boolean).join(", ");
-    return [`- \\[C${citation.mark}\\]`, line(where), citation.quote ? `“${line(citation.quote)}”` : "", `(${line(proof)})`].filter(Boolean).join(" ");
+    const words = citation.evidence?.length ? citation.evidence : citation.quote ? [citation] : [];
+    const quotes = words.map(({ quote }) => `“${line(quote)}”`).join(" … ");
+    return [`- \\[C${citation.mark}\\]`, line(where), quotes, `(${line(proof)})`].filter(Boolean).join(" ");
   });
   const { placed, flagged } = evidence.placeIn(text);
   const bare = findUnproved(placed, flagged).filter(({ kind }) => kind === "unmarked");

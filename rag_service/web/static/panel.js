@@ -6,7 +6,7 @@
 import { byId, el, icon } from "./dom.js";
 import { t, upright } from "./i18n.js";
 import { Newest } from "./newest.js";
-import { fullPlace, iconOf } from "./places.js";
+import { fullPlace, iconOf, shortPlace } from "./places.js";
 import { proofDetail, proofLine } from "./proof.js";
 import { showDocument } from "./document_view.js";
 import { showSource } from "./source.js";
@@ -47,6 +47,7 @@ class SourcePanel {
         proofDetail(citation),
         sentence ? el("h3", {}, t("panel_cited")) : null,
         sentence ? el("p", { className: "cited" }, plain(sentence)) : null,
+        ...this._words(citation, name, evidence, passage),
         citation.quote ? el("h3", {}, t("panel_quote")) : null,
         passage,
         rating ? el("p", { className: "panel-rating" }, el("span", { className: "muted" }, t("citation_question")), rating.buttons) : null,
@@ -76,6 +77,22 @@ class SourcePanel {
 
   close() {
     if (this._dialog.open) quietly(() => this._dialog.close()); // it gives focus back by itself, too
+  }
+
+  /** All words that a sentence rests on, where there are several: each is shown where it stands. */
+  _words(citation, name, evidence, passage) {
+    const words = citation.evidence ?? [];
+    if (words.length < 2) return [];
+    const buttons = words.map((one) => {
+      const onclick = () => {
+        for (const other of buttons) other.setAttribute("aria-pressed", String(other === button));
+        showSource(passage, { citation: { ...citation, ...one }, name, evidence }, this._newest.begin());
+      };
+      const place = shortPlace(one.location);
+      const button = el("button", { type: "button", className: "quiet", "aria-pressed": String(one === words[0]), onclick }, `“${one.quote}”`, place ? `, ${place}` : "");
+      return button;
+    });
+    return [el("h3", {}, t("panel_evidence")), el("ul", { className: "panel-words" }, ...buttons.map((button) => el("li", {}, button)))];
   }
 
   /** Opens where the quote stands, which stays marked unless the document has changed. */

@@ -13,7 +13,7 @@ from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, Decision, Filters, Turn
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.documents.documents import DocumentInput
-from tests.doubles.ollama import CHAT, OllamaDouble, Say, chat, ollama
+from tests.doubles.ollama import CHAT, OllamaDouble, Say, chat, failure, ollama
 from tests.integration.answers.conftest import OpenService
 
 __all__ = ["ollama"]  # a fixture
@@ -100,6 +100,32 @@ async def test_what_may_not_be_read_any_more_or_is_out_of_scope_is_left_out(
     newer = DocumentInput(data=b"The annual leave in Leeds is 28 days.", file_name="leeds.md")
     await service.ingest(newer, LOCAL_ADMIN)
     assert await service.recorder.recall(query) == ((), ())
+
+
+async def test_the_threshold_and_the_files_of_a_request_hold_for_earlier_passages(
+    service: Components, ollama: OllamaDouble
+) -> None:
+    ollama.script(CHAT, chat(Say(LEEDS)), chat(Say('It costs 75 euros [C1 "costs 75 euros"].')))
+    first = await ask(service, FIRST)
+    found = (await ask(service, "What does a parking permit cost?")).shown[0]
+    _, prompt = await follow_up(service, ollama, *said(FIRST, first.text), threshold=found.scores.relevance)
+    assert ("26 days for every member" in prompt, "A parking permit costs" in prompt) == (False, True)
+    rewritten = "What does a permit cost according to parking.md?"
+    ollama.script(CHAT, chat(Say(rewritten)), chat(Say('It costs 75 euros [C1 "costs 75 euros"].')))
+    answer = await ask(service, "and a permit, according to parking.md?", *said(FIRST, first.text))
+    assert {hit.chunk.document.file_name for hit in answer.shown} == {"parking.md"}
+
+
+async def test_quotes_in_place_of_a_failing_model_are_of_what_was_found_now(
+    service: Components, ollama: OllamaDouble
+) -> None:
+    ollama.script(CHAT, chat(Say(LEEDS)))
+    first = await ask(service, FIRST)
+    ollama.script(CHAT, chat(Say("What does a parking permit cost?")), failure(400))
+    answer = await ask(service, "and what is a parking permit?", *said(FIRST, first.text))
+    assert answer.model_error
+    assert "75 euros" in answer.text
+    assert "26 days" not in answer.text
 
 
 async def test_a_model_writes_without_a_sentence_of_ours_before_it(service: Components, ollama: OllamaDouble) -> None:

@@ -76,6 +76,39 @@ async def test_compute_runs_a_plan_with_the_cells_behind_it(service: Components,
     assert SQL not in caught.value.message
 
 
+async def test_a_tool_speaks_the_language_of_the_question(service: Components, documents: Any) -> None:
+    box = service.tools.of(LOCAL_ADMIN, language="es", threshold=1.0)
+    assert (await box.call("read", {"document": "leave.md"})).text == "Este es el final."
+    assert (await box.call("search", {"query": "acordeones"})).text == "Ningún pasaje es lo bastante relevante."
+
+
+STOCK = "Tool,In stock,Minimum,Shelf\nDrill,4,6,A1\nSaw,9,6,\nFile,2,2,B2\nRasp,1,3,\n"
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        ({"operation": "count", "filters": [("In stock", "<", ["Minimum"])]}, " is 2."),  # a column with another
+        ({"operation": "count", "filters": [("Shelf", "empty", [])]}, " is 2."),
+        ({"operation": "count", "filters": [("Tool", "!=", ["Saw"])]}, " is 3."),
+        ({"operation": "sum", "column": "In stock", "filters": [("Shelf", "not empty", [])]}, "6"),
+        (
+            {"operation": "lookup", "filters": [("Tool", "=", ["Drill"])]},
+            "Tool: Drill | In stock: 4 | Minimum: 6 | Shelf: A1",  # the whole row
+        ),
+        ({"operation": "calculate", "expression": "(9 - 6) / 6"}, "(9 - 6) / 6 = 0.5"),
+    ],
+)
+async def test_compute_compares_columns_finds_empty_cells_and_gives_whole_rows(
+    service: Components, ingest: Ingest, operation: dict[str, Any], said: str
+) -> None:
+    await ingest(STOCK, "tools.csv")
+    filters = [dict(zip(("column", "comparison", "values"), one, strict=True)) for one in operation.get("filters", ())]
+    document = {} if operation["operation"] == "calculate" else {"document": "tools.csv", "filters": filters}
+    found = await service.tools.of(LOCAL_ADMIN, language="en").call("compute", operation | document)
+    assert said in found.text
+
+
 async def test_no_tool_leaves_the_scope_of_the_request(service: Components, documents: Any) -> None:
     allowed = documents["leave.md"].document_id
     box = service.tools.of(LOCAL_ADMIN, Filters(document_ids=(allowed,)), threshold=0.0)

@@ -110,9 +110,10 @@ def test_about_half_of_the_claims_are_false_in_every_language_and_none_is_a_quot
         (errs(4), "failed", False, "it has to be right in nine of ten"),
         (says(yes=True), "failed", False, f"it let {CLAIMS - TRUE} of {CLAIMS - TRUE} wrong ones through"),
         (says(yes=True, quote="words that no passage holds"), "silent", False, "it says yes too seldom"),
+        (says(yes=True, quote="the"), "silent", False, "it says yes too seldom"),
         (says(yes=False), "silent", False, f"refused {TRUE} of {TRUE} right ones"),
     ],
-    ids=["knows", "errs", "errs often", "yes to all", "invents quotes", "never yes"],
+    ids=["knows", "errs", "errs often", "yes to all", "invents quotes", "quotes nothing", "never yes"],
 )
 async def test_what_a_judge_is_worth_follows_from_what_it_lets_through_and_refuses(
     database: Database, judgement: Any, state: str, is_believed: bool, told: str

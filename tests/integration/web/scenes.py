@@ -25,6 +25,7 @@ from rag_service.domain import (
     Chunk,
     Citation,
     CitationStatus,
+    CitedWords,
     Confidence,
     Decision,
     DocumentRef,
@@ -222,6 +223,11 @@ def events_of_all_kinds() -> list[AnswerEvent]:
                 "location": span and span.location,
             }
         citations.append(Citation(mark=mark, support=0.9, **sentence, **place, **proof))
+    by_words = dict(zip(quoted, citations, strict=True))
+    truck = by_words["Transfers above"]
+    both = CitedWords(quote=truck.quote or "", start=truck.start or 0, end=truck.end or 0, location=truck.location)
+    by_words["Both plant"] = replace(by_words["Both plant"], evidence=(both,))
+    citations = list(by_words.values())
     complete = events_for(KINDS_ANSWER, [SHEET, REPORT, GUIDE])
     before = [event for event in complete if not isinstance(event, CitationChecked | AnswerComplete)]
     judged = [replace(citation, status=unchecked, method=None, judge=None) for citation in citations if citation.judge]

@@ -43,6 +43,10 @@ def is_beside(question: str, passage: str, language: str, *, quote: str | None =
         ("en", "How much did the solar roof cost?", "The solar roof has 640 kWp."),
         ("en", "What is not covered?", "Theft is covered by the policy."),
         ("en", "What is the minimum deposit?", "The maximum deposit is 900 euros."),
+        ("en", "What is the contract number of the pump?", "The contract number of the pump is named in the annex."),
+        ("en", "How much will the hall cost?", "Cost of the hall: still open. The chargers were 96,000 pounds."),
+        ("en", "How do I cancel my membership?", "Confidential - Draft 4"),
+        ("fr", "Quand la piscine ouvre-t-elle ?", "Tél. 0555 12 34"),
     ],
 )
 def test_a_quote_about_something_else_answers_nothing(language: str, question: str, passage: str) -> None:
@@ -65,6 +69,8 @@ def test_a_quote_about_something_else_answers_nothing(language: str, question: s
         ("en", "Who is the treasurer?", "The treasurer is Ann Lee."),
         ("es", "¿Por qué se cerró el puente?", "El puente se cerró debido a la crecida."),
         ("en", "What is not covered?", "Theft is not covered."),
+        ("en", "How much does the hall cost?", "The hall is new. It costs 96,000 pounds."),
+        ("en", "What is the contract number of the pump?", "Pump: contract RC-117"),
     ],
 )
 def test_a_quote_that_has_what_the_question_names_may_answer(language: str, question: str, passage: str) -> None:

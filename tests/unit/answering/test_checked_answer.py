@@ -121,3 +121,21 @@ def test_the_prompt_is_left_out_and_counted() -> None:
     _, checked = checker.finish()
     assert checked.text == f"{NOTICE} Refunds take 14 days from the request [C1]."
     assert (checked.withheld, checked.flagged) == (1, ())
+
+
+def test_what_is_withheld_counts_as_not_proved() -> None:
+    text = "The lease costs 40 euros [C1]. The moon is made of green cheese [C1]."
+    checker = AnswerChecker([make_hit("The lease costs 40 euros.")], notice=NOTICE, language="en")
+    checker.feed(text)
+    checked = checker.finish()[1]
+    assert (checked.proved, checked.withhold(NOTICE).proved) == (0.5, 0.5)
+
+
+def test_a_citation_is_given_out_once_although_the_answer_is_finished_twice() -> None:
+    checker = AnswerChecker([make_hit("The lease costs 40 euros. It ends in May.")], notice=NOTICE, language="en")
+    events = checker.feed("The lease costs 40 euros [C1].")
+    events += checker.finish()[0]
+    events += checker.feed("\n\nIt ends in May [C1].")
+    events += checker.finish()[0]
+    starts = [event.citation.sentence_start for event in events if isinstance(event, CitationChecked)]
+    assert len(starts) == len(set(starts)) == 2

@@ -99,15 +99,17 @@ async def test_a_stream_tells_each_sentence_once_and_ends_with_the_plain_reply()
 
 
 class Yes:
-    slots: Slots | None = None
-
     """A judge that says yes to every sentence, and of every text that it answers in part."""
+
+    slots: Slots | None = None
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, str]] = []  # (sentences, question)
+        self.before: list[str] = []  # what it was shown before them
 
     async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
         self.asked.append((len(answer.claims), answer.question))
+        self.before.append(answer.claims[0].before)
         return Judgement(verdicts=await self.judge(answer.claims), answers=AnswersQuestion.PARTLY)
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
@@ -131,6 +133,7 @@ async def test_a_long_text_is_judged_some_sentences_at_a_time_and_asked_about_on
     last = [part async for part in parts][-1]
     assert isinstance(last, CheckedText)
     assert (yes.asked, [reason.code for reason in last.reasons]) == (calls, ["judged_partial"])
+    assert [before.count("opens at nine") for before in yes.before] == [0, AT_ONCE][: len(calls)]  # all of the text
 
 
 @pytest.mark.parametrize("mark", [" [C1]", ""])

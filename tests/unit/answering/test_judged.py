@@ -109,6 +109,8 @@ async def test_all_sentences_are_judged_in_order_quotes_and_unmarked_ones_too() 
         (NO, U),
         (Verdict(entailed=True, quote="Refunds are immediate"), U),  # words that no passage has
         (Verdict(entailed=True, quote="the"), U),  # words that say nothing
+        (Verdict(entailed=True, quote="from the"), U),
+        (Verdict(entailed=True, quote="refunds"), U),
         (Verdict(entailed=True, quote=""), U),
         (None, U),
         (Verdict(entailed=False, quote="Refunds for season tickets take 30 days"), CitationStatus.CONTRADICTED),
@@ -155,6 +157,14 @@ async def test_words_of_a_passage_that_the_sentence_does_not_cite_are_cited_besi
         (1, V, "Refunds take 14 days"),
     ]
     assert ([claim.citations for claim in checked.claims], checked.flagged) == ([(0, 1)], ())
+
+
+async def test_each_mark_says_whether_its_own_words_stand_where_it_points() -> None:
+    checked, _ = await judge("Getting the money back takes 14 days [C1][C2].", YES)
+    assert [(c.mark, c.status) for c in checked.citations] == [(1, V), (2, U)]  # nothing shows what the second is for
+    checked, _ = await judge('The money is back in 14 days [C1][C2 "Refunds for season tickets"].', YES)
+    assert [(c.mark, c.status) for c in checked.citations] == [(1, V), (2, V)]
+    assert checked.flagged == ()
 
 
 async def test_words_of_a_computed_result_are_cited_by_the_cells_behind_it() -> None:

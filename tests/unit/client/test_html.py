@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rag_service.answering.places import write_places
 from rag_service.api.http.presenters import present_answer, present_hit
-from rag_service.api.http.schemas import AnswerBody, PassageBody
+from rag_service.api.http.schemas import AnswerBody, EvidenceBody, PassageBody
 from rag_service.client import CitedAnswer, IngestedFile, IngestReport, Passages, table
 from rag_service.client.html import highlight
 from rag_service.domain import CitationStatus, Decision, FoundPlace, ProofMethod, ReplyKind
@@ -272,3 +272,11 @@ def test_places_take_the_place_of_an_answer_in_html_and_on_a_terminal(text: str)
 def test_an_answer_and_a_refusal_are_no_places() -> None:
     assert ANSWER.kind is ReplyKind.ANSWER
     assert replace(ANSWER, decision=Decision.OUT_OF_SCOPE).kind is ReplyKind.NOTHING
+
+
+def test_all_words_that_a_sentence_rests_on_are_listed() -> None:
+    cited = answer().body.citations[0]
+    more = EvidenceBody(quote="Stock is counted on Mondays", start=1, end=28, location=None, place="stock.txt, line 3")
+    several = answer(citations=[msgspec.structs.replace(cited, evidence=[*cited.evidence, more])])
+    assert "Stock is counted on Mondays" in "".join(read(several._repr_html_()).text)
+    assert "stock.txt, line 3: “Stock is counted on Mondays”" in repr(several)

@@ -140,3 +140,12 @@ def test_the_header_of_a_forwarded_message_is_no_section_of_its_own() -> None:
             spans.append(Span(start=start, end=start + len(text), location=location))
         (found,) = chunk("".join(texts), spans, chunk_tokens=1_000)
         assert found.metadata["section"] == " > ".join(filter(None, (outer, "Ana, 5 May: Loan")))
+
+
+def test_the_header_of_a_mail_is_searched_for_as_one() -> None:
+    mail = b"From: Hugo <hugo@example.org>\nDate: Tue, 03 Mar 2026 08:15:00 +0100\nSubject: Boiler\n\nIt is repaired."
+    parsed = parse(mail, file_name="boiler.eml")
+    node = chunk(parsed.text, list(parsed.spans), title=parsed.title)[0]
+    assert "Mail (e-mail), sent by the sender" in node.get_content(MetadataMode.EMBED)
+    assert "Mail (e-mail)" not in node.get_content(MetadataMode.NONE)
+    assert "e-mail" not in chunk("It is repaired.")[0].get_content(MetadataMode.EMBED)

@@ -115,3 +115,9 @@ def test_a_long_question_is_guessed_at_once() -> None:
     question = "sueldo " * 1000
     assert seconds_of(lambda: guess_language(question)) < 1
     assert guess_language(question) == "es"
+
+
+def test_a_few_chinese_characters_make_no_chinese_document() -> None:
+    text = "发票 Invoice no. 4711\n\nDear team,\n\nthe invoice is due on 15 April and amounts to 1,250 euros."
+    assert detect_language(text) == "en"
+    assert detect_language("员工每年享有十五天带薪年假。 Energiprojekt AB") == "zh"

@@ -34,6 +34,15 @@ def test_a_document_that_names_another_and_one_of_its_figures_changes_it(text: s
     assert not amends(RULE.chunk, later.chunk)
 
 
+def test_a_document_without_a_number_is_named_by_its_title() -> None:
+    old = document("A bus may stay for 90 minutes at most.", "Rules for the charging hall", 1, date(2024, 9, 2))
+    later = document(
+        "“90 minutes” is replaced.", "Change no. 1 to the Rules for the charging hall", 2, date(2025, 1, 1)
+    )
+    assert find_amendments([old], [old, later]) == (later,)
+    assert not amends(document("From 90 minutes on.", "Parking hall", 3).chunk, old.chunk)
+
+
 @pytest.mark.parametrize(
     ("text", "title", "dated"),
     [

@@ -19,6 +19,10 @@ from rag_service.models.extractive.answer_types import answer_type
         ("How many days?", "Twelve."),
         ("¿Cuántos días?", "Doce."),
         ("Combien de jours ?", "Soixante."),
+        ("What is the contract number of the pump?", "It is RC-117."),
+        ("¿Cuál es el número de contrato de la bomba?", "Es el 4711."),
+        ("Quel est le numéro de contrat de la pompe ?", "C'est le 4711."),
+        ("Qual é o número do contrato da bomba?", "É o 4711."),
     ],
 )
 def test_sums_and_numbers_are_recognised_as_what_was_asked_for(question: str, answer: str) -> None:

@@ -373,6 +373,15 @@ def test_names_and_questions_are_not_quoted() -> None:
     assert [one.text for one in read_sentences(text, "en")] == ["It is open for nine hours."]
 
 
+def test_a_line_that_stands_on_every_page_is_a_candidate_only_if_it_is_asked_for() -> None:
+    header = "RC/2024/117 - Confidential"
+    text = f"The pump runs at night.\n\n{header}\n\nMonday 9:00 to 17:00\n\n{header}"
+    candidates, _ = rate_by_words(evidence("When is the shop open?", make_hit(text)))
+    assert [one.text for one in candidates] == ["The pump runs at night.", "Monday 9:00 to 17:00"]
+    candidates, _ = rate_by_words(evidence("Which papers are confidential?", make_hit(text)))
+    assert header in [one.text for one in candidates]
+
+
 async def test_chinese_sentences_are_quoted() -> None:
     text = "# 员工手册\n员工每年享有十五天带薪年假。试用期为三个月。公司的联系电话是010-8888-1234。"
     assert [one.text for one in read_sentences(text, "en")][1] == "试用期为三个月。"

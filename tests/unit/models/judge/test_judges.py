@@ -21,11 +21,11 @@ from structlog.testing import capture_logs
 
 from rag_service.answering.prompt.judging import write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
-from rag_service.errors import ConfigurationError, ModelBusyError, ModelError, ModelOutputError
+from rag_service.errors import ConfigurationError, ModelBusyError, ModelError, ModelOutputError, PromptTooLongError
 from rag_service.models.judge.calibration import Threshold, read_thresholds, write_thresholds
-from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Verdict, WriterPrompt, extract
-from rag_service.models.judge.judges import WatchedJudge, build_judge
-from rag_service.models.judge.llm import CLAIMS_AT_ONCE, MAX_CALLS, JudgePrompt, LLMJudge, parse_judgement
+from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict, WriterPrompt, extract
+from rag_service.models.judge.judges import MAX_CALLS, WatchedJudge, build_judge
+from rag_service.models.judge.llm import CLAIMS_AT_ONCE, JudgePrompt, LLMJudge, parse_judgement
 from rag_service.models.llm.model import build_chat
 from rag_service.observability.metrics import Metrics
 from rag_service.settings import Settings
@@ -46,8 +46,8 @@ class FakeChat:
 
     model_name, structured_output, provider = "fake", True, "fake"
 
-    def __init__(self, reply: str | Exception, *, window: int = 40_000):
-        self.reply, self.context_window = reply, window
+    def __init__(self, *replies: str | Exception, window: int = 40_000):
+        self.replies, self.context_window = list(replies), window  # the last one for all further calls
         self.sent: list[Sequence[ChatMessage]] = []
         self.tools: list[object] = []
 
@@ -59,9 +59,10 @@ class FakeChat:
     ) -> str:
         self.sent.append(messages)
         self.tools += tools
-        if isinstance(self.reply, Exception):
-            raise self.reply
-        return self.reply
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     def texts(self) -> list[str]:
         return ["\n".join(message.content or "" for message in messages) for messages in self.sent]
@@ -71,10 +72,11 @@ TERM = make_hit("The term is at most 12 months.", title="Lease 2026")
 
 
 def ask(
-    reply: str | Exception, claims: Sequence[JudgedClaim], **asked: Any
+    reply: str | Exception | Sequence[str | Exception], claims: Sequence[JudgedClaim], **asked: Any
 ) -> tuple[list[Verdict | None], str, FakeChat]:
     """The verdicts of a chat model that replies so, and what it was sent first."""
-    fake = FakeChat(reply, window=asked.pop("window", 40_000))
+    replies = [reply] if isinstance(reply, str | Exception) else reply
+    fake = FakeChat(*replies, window=asked.pop("window", 40_000))
     chat: Any = fake
     judge = WatchedJudge(LLMJudge(chat, partial(write_judge_prompt, load_prompts())), seconds=5)
     answer = JudgedAnswer(**{"question": "", "claims": claims, "passages": [TERM], "language": "en", **asked})
@@ -193,7 +195,38 @@ def test_a_long_answer_is_judged_in_parts_each_after_the_sentences_before_it() -
     ]
     assert len(fake.sent) == MAX_CALLS
     second = fake.texts()[1]
-    assert "- Rule 39 applies.\n1. Rule 40 applies.\n" in second
+    assert "- Rule 0 applies. Rule 1 applies." in second
+    assert "Rule 39 applies.\n1. Rule 40 applies.\n" in second
+
+
+def test_a_call_that_fails_loses_no_earlier_verdicts() -> None:
+    claims = [claim(f"Rule {number} applies.") for number in range(CLAIMS_AT_ONCE + 1)]
+    found, _, fake = ask([verdicts((1, True, "the decisive words")), ModelError("down")], claims, window=400_000)
+    assert (found[0], found[1:], len(fake.sent)) == (
+        Verdict(entailed=True, quote="the decisive words"),
+        [None] * CLAIMS_AT_ONCE,
+        2,
+    )
+
+
+def test_a_prompt_that_the_server_finds_too_long_is_sent_once_more_with_the_cited_passages() -> None:
+    passages = [make_hit(f"word{number} " * 90, number) for number in (1, 2)]
+    cited = replace(claim(), marks=[(2, ())])
+    found, _, fake = ask([PromptTooLongError("too long"), verdicts((1, True, "word2"))], [cited], passages=passages)
+    assert found == [Verdict(entailed=True, quote="word2")]
+    assert [("word1" in text, "word2" in text) for text in fake.texts()] == [(True, True), (False, True)]
+
+
+def test_where_what_stands_before_a_claim_does_not_fit_its_end_is_shown_and_nobody_says_if_the_answer_answers() -> None:
+    long = replace(claim(), before="Rule 0. " + "word " * 9_000 + "Rule 9.")
+    reply = json.dumps({**json.loads(verdicts((1, True, "a"))), "answers": "yes"})
+    chat: Any = FakeChat(reply, window=6_000)
+    judge = LLMJudge(chat, partial(write_judge_prompt, load_prompts()))
+    answer = JudgedAnswer(question="When?", claims=[long], passages=[TERM], language="en")
+    judgement = asyncio.run(judge.judge_answer(answer))
+    (sent,) = chat.texts()
+    assert (list(judgement.verdicts), judgement.answers) == ([Verdict(entailed=True, quote="a")], None)
+    assert ("Rule 0." in sent, "Rule 9." in sent) == (False, True)
 
 
 def test_where_the_window_is_full_only_the_cited_passages_are_shown_and_keep_their_numbers() -> None:
@@ -207,6 +240,27 @@ def test_where_the_window_is_full_only_the_cited_passages_are_shown_and_keep_the
 
 
 # -- a judge that misbehaves
+
+
+class Slow:
+    """A judge that says yes to the first part of an answer, and never comes to the end of the second."""
+
+    name, claims_at_once = "slow", 1
+
+    async def judge(self, claims: Sequence[JudgedClaim]) -> Any:
+        raise AssertionError("asked about the whole answer")
+
+    async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
+        if answer.claims[0].before:
+            await asyncio.Event().wait()
+        return Judgement(verdicts=[Verdict(entailed=True)])
+
+
+async def test_a_judge_that_is_too_late_for_the_end_has_judged_the_beginning() -> None:
+    judged = await WatchedJudge(Slow(), seconds=0.05).judge_answer(
+        JudgedAnswer(question="When?", claims=[claim("One."), claim("Two.")])
+    )
+    assert (list(judged.verdicts), judged.answers) == ([Verdict(entailed=True), None], None)
 
 
 class Scripted:
