@@ -76,7 +76,7 @@ async def test_a_connection_whose_client_takes_nothing_ends(monkeypatch: pytest.
             await send({"type": "lifespan.shutdown.complete"})
             return
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": bytes(50_000_000), "more_body": True})
+        await send({"type": "http.response.body", "body": bytes(20_000_000), "more_body": True})
         while (await receive())["type"] != "http.disconnect":
             pass
         gone.set()
