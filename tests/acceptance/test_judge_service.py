@@ -122,7 +122,7 @@ async def test_a_judge_that_says_yes_to_lies_is_not_used_and_everybody_is_told(
 ) -> None:
     def yes(body: dict[str, Any]) -> str:
         _, _, passage = body["messages"][-1]["content"].partition("[C1]\n")[2].partition("\n\n")
-        claims = [{"id": n, "quote": " ".join(passage.split()[:5]), "supported": True} for n in (1, 2, 3, 4)]
+        claims = [{"id": n, "quote": " ".join(passage.split()[:12]), "supported": True} for n in (1, 2, 3, 4)]
         return json.dumps({"verdicts": claims, "answers": "yes"})
 
     ollama.verdicts = yes
