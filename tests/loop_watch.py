@@ -1,8 +1,9 @@
 """Notes the callbacks of event loops that take long in processor time, for nobody else is served meanwhile.
 
-Time of the thread, not of the clock: a busy machine changes nothing. What modules take that are loaded in a callback is
-left out, and so is what tests themselves do in the loop in place of another process (`apart`). Collections of garbage
-are left out, too: how much there is depends on the tests before.
+Time of the thread, not of the clock: a busy machine changes little. Threads that share a core slow each other down, and
+machines differ, so what is slow is compared with fixed work right after it. What modules take that are loaded in a
+callback is left out, and so is what tests themselves do in the loop in place of another process (`apart`). Collections
+of garbage are left out, too: how much there is depends on the tests before.
 """
 
 from __future__ import annotations
@@ -18,6 +19,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 LIMIT = 0.1  # seconds of processor time
+_REFERENCE = 0.005  # seconds that the fixed work takes on a core of its own, on the machine that the limit was set on
+
+
+def slowness() -> float:
+    """Return how many times as long as there this thread takes now; at least 1."""
+    began = time.thread_time()
+    for _ in range(4):
+        sum(number * number for number in range(100_000))
+    return max(1.0, (time.thread_time() - began) / 4 / _REFERENCE)
 
 
 @dataclass(eq=False)
@@ -85,7 +95,7 @@ def install() -> None:
             run(self)
         finally:
             seconds = time.thread_time() - began - _local.apart
-            if seconds > LIMIT:
+            if seconds > LIMIT and (seconds := seconds / slowness()) > LIMIT:
                 whose = getattr(self._callback, "__self__", self)  # a task, for its steps
                 for watch in _watches:
                     watch.slow.append((round(seconds, 3), repr(whose)[:500]))

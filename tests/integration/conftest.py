@@ -8,15 +8,17 @@ import pytest
 
 from tests.loop_watch import LIMIT, watching
 
+_OF_TESTS = "coro=<test_", "/playwright/"
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Fail a test in which a callback of an event loop took longer than the limit.
 
-    What a test does in its own task is left out: it makes files, applications and clients there. The hostile sets, in
-    test_event_loop.py, count it as well.
+    What a test does in its own task, and what drives its browser, is left out: it makes files, applications and clients
+    there. The hostile sets, in test_event_loop.py, count it as well.
     """
     with watching() as watch:
         yield
-    slow = [(seconds, what) for seconds, what in watch.slow if "coro=<test_" not in what]
+    slow = [(seconds, what) for seconds, what in watch.slow if not any(own in what for own in _OF_TESTS)]
     assert not slow, f"slower than {LIMIT} s: {slow}"

@@ -18,7 +18,7 @@ def test_an_unknown_setting_is_named_with_the_nearest_known_one(monkeypatch: pyt
     ("name", "value", "said"),
     [
         ("RAG_TOPK_DEFAULT", "0", "RAG_TOPK_DEFAULT"),
-        ("RAG_TOPK_DEFAULT", "11", "larger than RAG_TOPK_MAX"),
+        ("RAG_TOPK_DEFAULT", "51", "larger than RAG_TOPK_MAX"),
         ("RAG_SIMILARITY_THRESHOLD", "1.5", "RAG_SIMILARITY_THRESHOLD"),
         ("RAG_OLLAMA_URL", "ollama:11434", "http://"),
         ("RAG_CONNECT_TIMEOUT", "-1", "RAG_CONNECT_TIMEOUT"),

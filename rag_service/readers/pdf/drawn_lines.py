@@ -39,13 +39,27 @@ _MINUS, _MINUS_GAP, _MINUS_LINE = (0.25, 0.7), 0.15, (0.12, 0.4)
 _FREE = 0.3  # of the height, before a minus; a dash between two numbers is none
 
 
-def drop_struck(words: list[Word], page: Any, objects: PageObjects) -> list[Word]:
+def find_level_lines(objects: PageObjects) -> Sequence[Box]:
+    """Return the boxes of thin level lines; none if there are so many that they are a drawing."""
+    found: list[Box] = []
+    for path in objects.painted:
+        if path.kind != pdfium.FPDF_PAGEOBJ_PATH:
+            continue
+        left, bottom, right, top = objects.box(path.place, path.sides)
+        if top - bottom <= _THIN and right - left >= _MIN_LENGTH:
+            found.append((left, bottom, right, top))
+            if len(found) > _MAX_LINES:
+                return ()
+    return found
+
+
+def drop_struck(words: list[Word], page: Any, lines: Sequence[Box]) -> list[Word]:
     """Without words that a line or an annotation strikes out; `page`: PDFium's raw handle."""
     heights = sorted((word.line, place) for place, word in enumerate(words) if word.turns == 0)
     struck: set[int] = set()
     if heights:
         tallest = max(words[place].height for _, place in heights)
-        for left, bottom, right, top in _lines(objects):
+        for left, bottom, right, top in lines:
             at, covered, length = (bottom + top) / 2, list[int](), 0.0
             first = bisect.bisect(heights, (at - _HIGHEST * tallest,))
             for _, place in heights[first : bisect.bisect(heights, (at,))]:
@@ -67,10 +81,10 @@ def drop_struck(words: list[Word], page: Any, objects: PageObjects) -> list[Word
     return [word for place, word in enumerate(words) if place not in struck] if struck else words
 
 
-def join_fractions(words: list[Word], objects: PageObjects) -> list[Word]:
+def join_fractions(words: list[Word], lines: Sequence[Box]) -> list[Word]:
     """The words with each number over another, and a bar between them, as one: "2¹" over "2" is "2¹₂"."""
     below = [(place, word) for place, word in enumerate(words) if word.text.isdecimal() and len(word.text) <= _DIGITS]
-    bars = [(left, right, top) for left, _, right, top in _lines(objects) if right - left < _LONGEST_BAR]
+    bars = [(left, right, top) for left, _, right, top in lines if right - left < _LONGEST_BAR]
     if not bars or len(bars) * len(below) > _MAX_PAIRS:
         return words
     joined: dict[int, Word] = {}  # place of a word → it with its denominator
@@ -124,10 +138,9 @@ def join_slashed(words: list[Word]) -> list[Word]:
     return joined
 
 
-def join_minuses(words: list[Word], objects: PageObjects) -> list[Word]:
+def join_minuses(words: list[Word], lines: Sequence[Box]) -> list[Word]:
     """The words with a minus where a short line is drawn right before a number, as Matplotlib draws it."""
     places = [place for place, word in enumerate(words) if word.turns == 0 and _FIGURE.match(word.text)]
-    lines = _lines(objects) if places else ()
     if len(places) * len(lines) > _MAX_PAIRS:
         return words
     negative: dict[int, Word] = {}
@@ -152,20 +165,6 @@ def _touches(words: Sequence[Word], number: Word, left: float) -> bool:
         for other in words
         if other is not number
     )
-
-
-def _lines(objects: PageObjects) -> Sequence[Box]:
-    """The boxes of thin level lines; none if there are so many that they are a drawing."""
-    found: list[Box] = []
-    for path in objects.painted:
-        if path.kind != pdfium.FPDF_PAGEOBJ_PATH:
-            continue
-        left, bottom, right, top = objects.box(path.place, path.sides)
-        if top - bottom <= _THIN and right - left >= _MIN_LENGTH:
-            found.append((left, bottom, right, top))
-            if len(found) > _MAX_LINES:
-                return ()
-    return found
 
 
 def _annotated(page: Any) -> Iterator[Box]:

@@ -28,7 +28,13 @@ from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
 from rag_service.readers.ocr.recognition import MAX_PAGES as MAX_OCR_PAGES
 from rag_service.readers.pdf.characters import WRONG, is_unreadable, read_string
-from rag_service.readers.pdf.drawn_lines import drop_struck, join_fractions, join_minuses, join_slashed
+from rag_service.readers.pdf.drawn_lines import (
+    drop_struck,
+    find_level_lines,
+    join_fractions,
+    join_minuses,
+    join_slashed,
+)
 from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import Heading, PageLine, find_headings, follow_path
 from rag_service.readers.pdf.hidden_words import drop_hidden
@@ -232,8 +238,9 @@ def _read_page(
         if len(drawn) < len(found) or any(WRONG in word.text for word in drawn):
             builder.warn(_UNREADABLE)
         seen = drop_hidden(drop_outside(drawn, page.raw), page, text_page.raw, objects)
-        valid = drop_struck(seen, page.raw, objects)
-        words = join_minuses(join_fractions(join_slashed(valid), objects), objects)
+        strokes = find_level_lines(objects)
+        valid = drop_struck(seen, page.raw, strokes)
+        words = join_minuses(join_fractions(join_slashed(valid), strokes), strokes)
         lines = lay_out(words, with_tables=with_tables)
         if are_cut_off or len(seen) < len(drawn):
             builder.warn(HIDDEN)
