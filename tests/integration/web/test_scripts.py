@@ -283,7 +283,8 @@ def test_rows_with_labels_are_a_table_in_every_format_with_figures_to_the_right(
             ("fr-CH", "25 nov. 2026", "1\u202f234"),
             ("es-MX", "25 nov 2026", "1,234"),
             ("pt-BR", "25 de nov. de 2026", "1.234"),
-            ("de-DE", "Nov 25, 2026", "1,234"),  # a page in English to a reader whose language it has not
+            ("de-DE", "25.11.2026", "1.234"),
+            ("nl-NL", "Nov 25, 2026", "1,234"),  # a page in English to a reader whose language it has not
         ],
         fast=[("fr-CH", "25 nov. 2026", "1\u202f234")],
     ),
