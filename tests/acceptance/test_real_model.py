@@ -151,9 +151,10 @@ async def test_a_plain_answer_is_never_better_than_its_proof_and_can_be_asked_ag
     await asked.check_body(body)
     replayed = (await asked.client.post(f"/api/v1/answers/{body['answerId']}/replay")).json()
     # The model may write something else, and scores may settle after ingestion, also over the threshold; prompt, model,
-    # index and settings are the same.
+    # index and settings are the same. Quotes in place of an answer without an end are not the model's.
     causes = [each for each in replayed["differences"] if each["what"] in CAUSES]
-    assert all(each["what"] == "chunks" for each in causes), causes
+    expected = {"chunks"} if body["modelError"] is None else {"chunks", "model"}
+    assert {each["what"] for each in causes} <= expected, causes
 
 
 @pytest.mark.slow
@@ -243,7 +244,8 @@ async def test_a_prompt_longer_than_the_window_of_the_server_is_still_answered(p
                 await asked.components.ingest(DocumentInput(data=text.encode(), file_name=name), LOCAL_ADMIN)
             body = await asked.plain("¿Dónde se presenta la solicitud de inscripción en el padrón municipal?", topK=6)
     assert body["answer"]
-    assert body["modelError"] in (None, "llm_unavailable")
+    # Not the prompt's length; whatever so small a model then writes, or does not, is not looked at here.
+    assert body["modelError"] in (None, "llm_unavailable", "llm_output_invalid")
     assert body["citations"] or body["decision"] != "can_proceed"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from email.headerregistry import BaseHeader
 from email.message import EmailMessage
@@ -21,9 +23,16 @@ class _BoundedPolicy(EmailPolicy):
             return super().header_fetch_parse(name, value[:MAX_HEADER])
         except MemoryError:  # it may not be the header's fault: the whole file fails, with a reason
             raise
-        except Exception:  # noqa: BLE001 - its parser raises anything on broken ones (python/cpython#81261)
+        except Exception as error:  # its parser raises anything on broken ones (python/cpython#81261)
+            if isinstance(error, RecursionError) and _is_nested():
+                raise
             # What code asks for fields of has to be an object with them; the others are shown as they are written.
             return self.header_factory(name, "") if name.lower().startswith("content-") else value[:MAX_HEADER]
+
+
+def _is_nested() -> bool:
+    """Whether the parser is so deep in parts of parts that these, and not a header, use up the stack."""
+    return sum(1 for _ in traceback.walk_stack(None)) > sys.getrecursionlimit() / 2
 
 
 MAIL_POLICY = cast("EmailPolicy[EmailMessage]", _BoundedPolicy())
