@@ -36,11 +36,11 @@ def test_a_set_keeps_its_thresholds(service: Service, name: str) -> None:
 
 
 def test_a_question_about_something_else_is_answered_in_a_conversation_as_by_itself(service: Service) -> None:
-    """Without a chat model a short one may be joined to the question before: then the more probable answer counts."""
+    """Without a chat model a short one may be joined to the question before, and is then asked joined."""
     asked = read_set("ordinary_words")
     alone = count(ask_set(service, asked, corpus="asked alone"))
     second = count(ask_set(service, asked, corpus="asked second", second=True))
-    assert second.right >= alone.right - 1  # 3 fewer where the joined question is always the one that is answered
+    assert second.right >= alone.right - 3  # of 47; answering both ways lost 1 at most (decision 072)
     assert second.green_wrong <= alone.green_wrong
 
 
