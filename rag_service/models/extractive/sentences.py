@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from rag_service.domain import Span
 from rag_service.language.dates import read_day
@@ -51,6 +52,14 @@ class Sentence:
     continues: bool  # the sentence before it, in the same paragraph
     mark: int = 0  # number of its passage, from 1
     unmatched: float | None = None  # how far the question's words are from its surroundings, see coverage.py
+
+
+class _Place(NamedTuple):
+    """Where a sentence is in its passage."""
+
+    start: int
+    end: int
+    position: int
 
 
 @kept_apart(256)  # popular passages come again
@@ -111,22 +120,25 @@ def read_sentences(
         )
         was_question = False
         if count_words(quote) >= _MIN_WORDS and not is_label and not _names_only(quote):
-            row_header = header if is_row else ""
-            sentences.append(
-                Sentence(
-                    text=quote,
-                    folded=fold(quote),
-                    forms=frozenset(word_forms(quote)),
-                    ngrams=character_ngrams(quote),
-                    start=begin,
-                    end=finish,
-                    position=last,
-                    header=row_header,
-                    is_row=bool(row_header) or " | " in quote,
-                    continues=position > 0 and not is_apart and _LIST_ITEM.match(sentence) is None,
-                )
-            )
+            follows = position > 0 and not is_apart and _LIST_ITEM.match(sentence) is None
+            place = _Place(begin, finish, last)
+            sentences.append(_make_sentence(quote, place, header=header if is_row else "", continues=follows))
     return tuple(sentences)
+
+
+def _make_sentence(quote: str, place: _Place, *, header: str, continues: bool) -> Sentence:
+    return Sentence(
+        text=quote,
+        folded=fold(quote),
+        forms=frozenset(word_forms(quote)),
+        ngrams=character_ngrams(quote),
+        start=place.start,
+        end=place.end,
+        position=place.position,
+        header=header,
+        is_row=bool(header) or " | " in quote,
+        continues=continues,
+    )
 
 
 def _is_label(sentence: str, quote: str) -> bool:
