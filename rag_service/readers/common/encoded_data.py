@@ -11,17 +11,21 @@ _LEAST_LETTERS = 24  # different ones: figures in hexadecimal have 16, proteins 
 _STARTS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "PHN2Zy", "Qk")  # PNG, JPEG, GIF, WebP, SVG, BMP
 _OTHER_STARTS = ("JVBERi0", "UEsDB", "H4sI", "AAAA")  # PDF, ZIP, gzip, fonts and video
 # Within the strings of JSON, slashes and line ends may be escaped.
-_LETTERS = r"(?:[A-Za-z0-9+/_-]|\\/|\\[rn]|%2[BFbf])"
+_ESCAPED = r"\\/|\\[rn]|%2[BFbf]"
+_LETTER = rf"(?:[A-Za-z0-9+/_-]|{_ESCAPED})"
+# Not a possessive quantifier over alternatives: those go wrong before Python 3.11.5 (gh-106052). Runs of plain letters
+# are one step, for a group that may be given back keeps each of its steps in memory.
+_LETTERS = rf"(?>(?:[A-Za-z0-9+/_-]++|{_ESCAPED})*)"
 _URI = (
     r"data:(?P<type>[a-z]+/[\w.+-]+)(?:;[\w=.+-]+)*?"
-    rf"(?:;base64,\s{{0,4}}{_LETTERS}*+(?:\n[ \t]*{_LETTERS}{{40,}}+)*+(?:=|%3D){{0,2}}|,[^\s\"'<>)\]]*+)"
+    rf"(?:;base64,\s{{0,4}}{_LETTERS}(?>(?:\n[ \t]*(?={_LETTER}{{40}}){_LETTERS})*)(?:=|%3D){{0,2}}|,[^\s\"'<>)\]]*+)"
 )
-_RUN = rf"(?P<alone>{_LETTERS}{{60,}}+(?:\n[ \t>]{{0,8}}{_LETTERS}{{20,}}+)*+)={{0,2}}"
+_RUN = rf"(?P<alone>(?={_LETTER}{{60}}){_LETTERS}(?>(?:\n[ \t>]{{0,8}}(?={_LETTER}{{20}}){_LETTERS})*))={{0,2}}"
 _DATA = re.compile(rf"{_URI}|(?<![A-Za-z0-9+/_=.:\\-]){_RUN}(?![\w.:])")
 _MAY_BE_URI = re.compile(r"data:[a-z]*/")
 # A quick look at long texts: all letters of Base64 become "x", and others a space.
-_LETTER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-\\"
-_TO_X = bytes(ord("x") if byte in _LETTER else ord(" ") for byte in range(256))
+_PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-\\"
+_TO_X = bytes(ord("x") if byte in _PLAIN else ord(" ") for byte in range(256))
 _LONG_RUN = b"x" * 60
 
 

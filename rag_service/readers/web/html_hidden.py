@@ -18,7 +18,7 @@ from lxml import etree
 from rag_service.readers.common.xml import Element, local_name
 
 _MAX_RULES = 2_000  # that count; each costs time for every element with one of its names
-_COMMENT_OR_QUOTED = re.compile(r"""/\*.*?(?:\*/|\Z)|<!--|-->|(["'])(?:(?!\1)[^\\\n]|\\.)*+\1?""", re.DOTALL)
+_COMMENT_OR_QUOTED = re.compile(r"""/\*.*?(?:\*/|\Z)|<!--|-->|(["'])(?>(?:(?:(?!\1)[^\\\n])++|\\.)*)\1?""", re.DOTALL)
 _END = re.compile(r"([{};])")
 _BRACKET = re.compile(r"([()\[\]])")
 _SCREEN = re.compile(r"@media\s+(?:only\s+)?(?:all|screen)|@layer\b.*", re.IGNORECASE | re.DOTALL)
