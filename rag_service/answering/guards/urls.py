@@ -28,8 +28,8 @@ _URL = re.compile(
 )
 _NEXT_MAIL = re.compile(_MAIL)  # begins where another ended
 # Renderers take an address to the next white space or `<` (GitHub Flavored Markdown, 6.9), and a target ends at `](`.
-_REST = re.compile(r"(?:(?!\]\()[^\s<])*+")
-_REST_IN_BRACKETS = re.compile(r"(?:(?!\]\()[^\s<>])*+")  # of `<https://…>`
+_REST = re.compile(r"[^\s<\]]*+(?:\](?!\()[^\s<\]]*+)*")
+_REST_IN_BRACKETS = re.compile(r"[^\s<>\]]*+(?:\](?!\()[^\s<>\]]*+)*")  # of `<https://…>`
 _TRAILING = ".,;:!?)]*_~'’\"“”«»‹›{}|\\^`>"
 
 

@@ -18,7 +18,9 @@ from lxml import etree
 from rag_service.readers.common.xml import Element, local_name
 
 _MAX_RULES = 2_000  # that count; each costs time for every element with one of its names
-_COMMENT_OR_QUOTED = re.compile(r"""/\*.*?(?:\*/|\Z)|<!--|-->|(["'])(?>(?:(?:(?!\1)[^\\\n])++|\\.)*)\1?""", re.DOTALL)
+_COMMENT_OR_QUOTED = re.compile(
+    r"""/\*.*?(?:\*/|\Z)|<!--|-->|(")(?>(?:[^"\\\n]++|\\.)*)"?|(')(?>(?:[^'\\\n]++|\\.)*)'?""", re.DOTALL
+)
 _END = re.compile(r"([{};])")
 _BRACKET = re.compile(r"([()\[\]])")
 _SCREEN = re.compile(r"@media\s+(?:only\s+)?(?:all|screen)|@layer\b.*", re.IGNORECASE | re.DOTALL)
@@ -187,7 +189,7 @@ def _rules(sheet: str) -> Iterator[_Rule]:
 
 def _settle(sheet: str) -> str:
     """Without comments, and without what quotes say: a brace in them is none."""
-    return _COMMENT_OR_QUOTED.sub(r"\1\1", sheet)
+    return _COMMENT_OR_QUOTED.sub(r"\1\1\2\2", sheet)
 
 
 def _declarations(body: str) -> Iterator[tuple[str, str, bool]]:
