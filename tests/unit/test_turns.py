@@ -273,10 +273,18 @@ async def test_threads_serve_a_user_whose_work_is_short_while_another_fills_the_
     whose.set(BRUNO)
     short = threads.submit(order.append, BRUNO)
     await asyncio.wrap_future(short)
-    assert (order, threads.running, threads.waiting) == ([BRUNO], 1, 9)
+    await _until_threads(threads, running=1, waiting=9)
+    assert order == [BRUNO]
     gate.set()
     await asyncio.gather(*map(asyncio.wrap_future, long))
-    assert (threads.running, threads.waiting) == (0, 0)
+    await _until_threads(threads, running=0, waiting=0)
+
+
+async def _until_threads(threads: FairThreads, *, running: int, waiting: int) -> None:
+    """Wait until a thread that has set its result is given back, too."""
+    async with asyncio.timeout(10):
+        while (threads.running, threads.waiting) != (running, waiting):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 async def test_work_that_is_cancelled_or_fails_gives_its_thread_back(threads: FairThreads) -> None:
