@@ -141,8 +141,8 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
 
 
 def _is_row(quoted: Quoted) -> bool:
-    """Return whether what is quoted first is the row of a table, or a loose line: neither tells what it is about."""
-    return _quoted_part(quoted.citations[0]) == _ROW or _is_loose(quoted)
+    """Return whether what is quoted first is the row of a table, which alone does not tell what it is about."""
+    return _quoted_part(quoted.citations[0]) == _ROW
 
 
 def _is_mail_header(quoted: Quoted) -> bool:
@@ -279,6 +279,7 @@ def _quoted_part(citation: Citation) -> str:
 # By name; `python -m evals.sets.ledger` measures what each is worth.
 QUOTE_RULES: Mapping[str, Callable[[Quoted], bool]] = {
     "row": _is_row,
+    "loose line": _is_loose,
     "mail header": _is_mail_header,
     "figure, person, reason": _lacks_answer,
     "negation, opposite": _says_the_opposite,
