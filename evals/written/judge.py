@@ -79,7 +79,7 @@ class WrittenJudge:
         if not _known(lines, labelled):  # another text, such as a refusal
             labelled = replace(labelled, labels=(), answers="other")
         errors = JUDGES.get(self.name, (0.0, 0.0))[labelled.examined]
-        seed = f"{labelled.salt}{re.sub(r'\D', '', self.name)}"
+        seed = labelled.salt + re.sub(r"\D", "", self.name)
         stubborn = self.name in STUBBORN and not (self.name == "trusted" and labelled.examined)
         verdicts = []
         for number, line in lines:
