@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from operator import and_
 
 from rag_service.language.languages import languages_of, union_of
@@ -85,7 +85,7 @@ def _answer_types() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
     )
 
 
-@cache
+@lru_cache(32)
 def _words_for(name: str, language: str | None = None) -> re.Pattern[str]:
     """Return an expression of `Questions` in the words of a language, or of all."""
     return re.compile("|".join(f"(?:{getattr(data.questions, name)})" for data in languages_of(language)))
