@@ -54,6 +54,7 @@ soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.kill_syncs
 	$(BIN)/python -m tests.soak.kill_syncs 300 10 reader
 	$(BIN)/python -m tests.soak.kill_anything
+	$(BIN)/python -m tests.soak.reorder
 	$(BIN)/python -m tests.soak.hostile_files
 	$(BIN)/python -m tests.soak.many_workers
 	$(BIN)/python -m tests.soak.many_servers
