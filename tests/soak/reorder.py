@@ -28,7 +28,9 @@ from tests.soak.rig import paced_embedder, running_server
 _VERSIONS = 6
 _WITHIN = 120.0  # seconds in which the last version must be stored
 _STORED = """
-    SELECT t.text, array(SELECT u.status FROM rag.uploads u WHERE u.document_id = d.id AND u.code IS DISTINCT FROM 'superseded')
+    SELECT t.text, array(
+        SELECT u.status FROM rag.uploads u WHERE u.document_id = d.id AND u.code IS DISTINCT FROM 'superseded'
+    )
     FROM rag.documents d LEFT JOIN rag.document_texts t ON t.document_id = d.id
     WHERE d.corpus_id = %s AND d.name = %s"""
 
