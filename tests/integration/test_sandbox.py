@@ -165,24 +165,23 @@ async def test_sheet_with_cells_in_opposite_corners_is_read(parse_in_sandbox: Pa
     assert time.monotonic() - started < 10
 
 
-async def test_macos_refuses_the_memory_limit_and_keeps_the_others(
-    monkeypatch: pytest.MonkeyPatch, parse_in_sandbox: Parse
-) -> None:
-    # What macOS does, before the child sets its limits.
+async def test_macos_refuses_the_memory_limit_and_keeps_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What macOS does, before the child sets its limits; there is no fork server.
     monkeypatch.setattr(sandbox, "_BOOT", f"{MACOS}\n{sandbox._BOOT}")
-    document = await parse_in_sandbox(b"text", file_name="a.txt")
+    document = await sandbox.parse_in_sandbox(b"text", file_name="a.txt")
     assert document.text == "text"
     inside(monkeypatch, "result = resource.getrlimit(resource.RLIMIT_CPU)[0]")
     monkeypatch.setattr(sandbox, "_BOOT", f"{MACOS}\nimport resource\n{sandbox._BOOT}")
-    assert (await parse_in_sandbox(b"x", file_name="a.txt")).text == str(LIMITS.cpu_seconds)
+    assert (await sandbox.parse_in_sandbox(b"x", file_name="a.txt")).text == str(LIMITS.cpu_seconds)
 
 
 async def test_other_systems_do_not_parse_without_the_memory_limit(
-    monkeypatch: pytest.MonkeyPatch, parse_in_sandbox: Parse
+    monkeypatch: pytest.MonkeyPatch, forks: ForkServer | None
 ) -> None:
-    monkeypatch.setattr(sandbox, "_BOOT", f"{REFUSES_MEMORY}\n{sandbox._BOOT}")
+    for module in (sandbox, fork_server):
+        monkeypatch.setattr(module, "_BOOT", f"{REFUSES_MEMORY}\n{module._BOOT}")
     with pytest.raises(DocumentError):
-        await parse_in_sandbox(b"text", file_name="a.txt")
+        await sandbox.parse_in_sandbox(b"text", file_name="a.txt", forks=forks)
 
 
 def test_missing_limits_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
