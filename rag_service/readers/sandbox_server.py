@@ -1,8 +1,8 @@
-"""Forks the children of the sandbox: starting an interpreter and loading the readers takes 160 ms, forking some.
+"""Forks the children of the sandbox: starting an interpreter and loading the readers takes many times as long.
 
-Started by `fork_server` in a bare interpreter, as a child is. It is told limits and given the sockets of
-each file, and passes them on, so this process never holds a byte of any document. It has no environment,
-no open files but sockets, no capability, no network and one thread. Each child reads one file and ends.
+Started by `fork_server` in a bare interpreter, as a child is. It is told limits and given the sockets of each file,
+which it passes on, so it never holds a byte of any document. It has no environment, no capability, no network and one
+thread. Each child reads one file and ends.
 """
 
 from __future__ import annotations
