@@ -1,4 +1,4 @@
-"""The prompt of an answer, with as many whole passages as the model's window holds.
+"""The prompt of an answer, with as many whole passages as the model's window holds, or a part of one.
 
 An index definition maps chunk types to tiers. CRITICAL chunks always go in, and first; then HIGH, then the rest while
 the budget lasts. Token counts are estimates, which what the model's server counts corrects.
@@ -15,6 +15,7 @@ import msgspec
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.guards.injection import neutralise, without_injections
+from rag_service.answering.prompt.cutting import cut_passage, weight_held
 from rag_service.answering.prompt.notices import tell_files, warn_of_absent
 from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context, render_passage
@@ -192,6 +193,7 @@ def _fit_passages(
         max_tokens=min(answers.max_context_tokens, max(quarter, MIN_CONTEXT_TOKENS)),
         max_chunks=most * query.searches,
         boundary=boundary,
+        weights=query.found.weights,
     )
     ordered = sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in query.personal_corpora)
     return fit_prompt(replace(context, hits=tuple(ordered)), render, limit=limit, boundary=boundary)
@@ -251,7 +253,7 @@ def _quotable(hit: Hit, weights: Mapping[str, float], place: Place | None) -> Hi
     hit = hit if place is None else _only_at(place, hit)
     cleared = without_injections(hit)
     before, after = hit.chunk.text, cleared.chunk.text
-    if before == after or 2 * _weight_held(after, weights) >= _weight_held(before, weights):
+    if before == after or 2 * weight_held(after, weights) >= weight_held(before, weights):
         return cleared
     return replace(cleared, chunk=replace(cleared.chunk, text="\n" * len(before)))
 
@@ -276,12 +278,6 @@ def _only_at(place: Place, hit: Hit) -> Hit:
         start, end = max(0, span.start - chunk.start), max(0, span.end - chunk.start)
         kept[start:end] = chunk.text[start:end]
     return replace(hit, chunk=replace(chunk, text="".join(kept)))
-
-
-def _weight_held(text: str, weights: Mapping[str, float]) -> float:
-    """Return how much of the question's weight a text holds."""
-    held = word_forms(text)
-    return sum(weight for term, weight in weights.items() if term in held)
 
 
 def split_budget(max_tokens: int) -> tuple[int, int]:
@@ -316,11 +312,12 @@ def pack_context(
     max_chunks: int,
     boundary: str,
     tiers: Tiers = NO_TIERS,
+    weights: Mapping[str, float] = MappingProxyType({}),
 ) -> PackedContext:
     """Choose whole chunks by tier, within a tier in the order given, until a limit is reached.
 
     CRITICAL chunks all go in, `max_chunks` or not. Another chunk that does not fit is left out, and
-    smaller ones after it may still go in.
+    smaller ones after it may still go in. If none fits whole, a part of the first goes in.
 
     Args:
         hits: best first, as the reranker ordered them.
@@ -330,9 +327,10 @@ def pack_context(
         max_chunks: limit for chunks that are not CRITICAL.
         boundary: as used when rendering.
         tiers: chunk types by tier; empty: all chunks are equal.
+        weights: index term of the question → weight: the part is one that holds them.
 
     Raises:
-        ContextOverflowError: no room for all CRITICAL chunks, for any chunk, or even for the question.
+        ContextOverflowError: no room for all CRITICAL chunks, for a part of any chunk, or even for the question.
     """
     room = min(max_tokens, limit - other_tokens)
     if room <= 0:
@@ -360,9 +358,16 @@ def pack_context(
     while (used := count_rendered(render_context(chosen, boundary), boundary)) > room:
         left_out.append(chosen.pop().chunk.id)
     if hits and not chosen:
-        raise ContextOverflowError(
-            f"No passage fits into the {room} tokens left for documents.", field="RAG_CONTEXT_WINDOW"
+        most = 19 * room // 20  # a heading may come before it
+        part = cut_passage(
+            ordered[0], weights, most, lambda hit: count_rendered(render_context([hit], boundary), boundary)
         )
+        if part is None:
+            raise ContextOverflowError(
+                f"No passage fits into the {room} tokens left for documents.", field="RAG_CONTEXT_WINDOW"
+            )
+        chosen, left_out = [part], [hit.chunk.id for hit in ordered[1:]]
+        used = count_rendered(render_context(chosen, boundary), boundary)
     return PackedContext(hits=tuple(chosen), tokens=used, left_out=tuple(left_out))
 
 

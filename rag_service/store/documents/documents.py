@@ -102,16 +102,14 @@ async def store_document(
     nodes: Sequence[BaseNode],
     *,
     kept: int = 0,
-    chunk_count: int | None = None,
 ) -> None:
     """Store a document with its chunks inside the caller's transaction, replacing an earlier version and its tables.
 
-    `kept`: how many of its stored chunks stay; they are all of them, and the first of `nodes`. `chunk_count`: how many
-    it will have, where the caller writes them; None: those in `nodes`.
+    `kept`: how many of its stored chunks stay; they are all of them, and the first of `nodes`.
 
     Raises PermissionDeniedError if the identity may not write to the corpus.
     """
-    await store_documents(connection, [(document, nodes)], kept=kept, chunk_count=chunk_count)
+    await store_documents(connection, [(document, nodes)], kept=kept)
 
 
 async def store_documents(
@@ -119,7 +117,6 @@ async def store_documents(
     documents: Sequence[tuple[NewDocument, Sequence[BaseNode]]],
     *,
     kept: int = 0,
-    chunk_count: int | None = None,
 ) -> None:
     """Store documents with their chunks as `store_document` does one, with few statements."""
     ids = [document.id for document, _ in documents]
@@ -131,7 +128,7 @@ async def store_documents(
         " WHERE d.corpus_id = n.corpus_id AND d.name = n.name AND d.id <> n.id AND d.expires_at <= now()",
         [corpora, [document.name for document, _ in documents], ids],
     )
-    counted = [(document, len(nodes) if chunk_count is None else chunk_count) for document, nodes in documents]
+    counted = [(document, len(nodes)) for document, nodes in documents]
     for document_id, is_new in zip(ids, await write_rows(connection, counted), strict=True):
         if not is_new and not kept:
             await delete_chunks(connection, document_id)
