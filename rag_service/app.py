@@ -185,7 +185,7 @@ async def _with_components(
         checks = app.state.checks = CheckJobs()
         turns = app.state.services.turns
         parts.metrics.watch_turns(
-            turns.searches, turns.checks, turns.embeddings, turns.originals, app.state.sign_in.turns,
+            turns.requests, turns.searches, turns.checks, turns.embeddings, turns.originals, app.state.sign_in.turns,
             use_fair_threads(limit=cores() + _WAITING_THREADS),
         )  # fmt: skip
         app.state.embed = parts.embedding.aget_text_embedding_batch

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -37,6 +38,9 @@ Owner = Hashable  # a user's id, or a network where nobody has signed in; None: 
 # For whom the task works. It travels with the task into threads, because `asyncio.to_thread` takes no such argument.
 # Set where an identity is known, and never reset: each request and job is a task of its own.
 whose: ContextVar[Owner] = ContextVar("whose", default=None)
+
+# Gives back the place that the task's request holds among those of its owner, see `Turns.enter`.
+_leave_request: ContextVar[Callable[[], None]] = ContextVar("leave_request", default=lambda: None)
 
 
 @dataclass(eq=False)
@@ -91,9 +95,12 @@ class FairQueue(Generic[T]):
         return place
 
     def start(self, owner: Owner) -> bool:
-        """Begin at once, if a place is free and nobody waits; `end` follows."""
+        """Begin at once, if the owner may have a place that is free; `end` follows.
+
+        Nobody is overtaken: whoever waits then has too many running.
+        """
         self._note(owner)
-        if self._lines or self.running >= self.limit or not self._may_run(owner):
+        if self.running >= self.limit or not self._may_run(owner):
             return False
         self.begin(owner)
         return True
@@ -187,6 +194,7 @@ class Turns:
         shared: bool = True,
         share: int | None = None,
         per_owner: int | None = None,
+        long: bool = True,
     ):
         """
         Args:
@@ -197,14 +205,16 @@ class Turns:
             shared: whether one owner has at most half of the places that run, and of all of them.
             share: how many of an owner's run at a time; None: half if it is shared, else all.
             per_owner: how many of an owner's run and wait; None: likewise.
+            long: whether a request that comes here gives its place among those of its owner back.
         """
         self.kind, self.limit, self.refused = kind, limit, 0
-        everything = limit + (queue or 0)
+        everything = sys.maxsize if queue is None else limit + queue
         half = (limit + 1) // 2 if shared else limit
         self._queue = FairQueue[asyncio.Future[None]](limit=limit, share=half if share is None else share)
         self._most_waiting = queue
         self._per_owner = per_owner or ((everything + 1) // 2 if shared else everything)
         self._places = everything
+        self._long = long
         self._admitted = Counter[Owner]()
         self._patience = patience
         self._mean_hold = 1.0  # seconds, moving mean
@@ -234,6 +244,7 @@ class Turns:
             self._refuse_owner()
         self._admitted[owner] += 1
         whose.set(owner)
+        self._leave_request()
         try:
             yield
         finally:
@@ -252,15 +263,35 @@ class Turns:
             owner = whose.get()
         elif owner is not None:
             whose.set(owner)
-        if not self._queue.start(owner):
-            self._check_room(owner)
-            await self._wait(owner)
+        self._leave_request()
+        await self._begin(owner)
         began = time.monotonic()
         try:
             yield
         finally:
             self._mean_hold += 0.2 * (time.monotonic() - began - self._mean_hold)
             self._end(owner)
+
+    async def enter(self, owner: Owner, *, seconds: float) -> Callable[[], None]:
+        """Take a turn for a request of an owner. Returns what gives it back, once or more. Raises as `take`.
+
+        It is given back before that where the request takes a turn at something long, and after `seconds`: whoever has
+        not ended by then waits for something, such as a body that drips or a database that is gone.
+        """
+        whose.set(owner)
+        await self._begin(owner)
+        left = False
+
+        def leave() -> None:
+            nonlocal left
+            if not left:
+                left = True
+                timer.cancel()
+                self._end(owner)
+
+        timer = asyncio.get_running_loop().call_later(seconds, leave)
+        _leave_request.set(leave)
+        return leave
 
     async def give_way(self, owner: Owner) -> None:
         """Between two pieces of long work under a turn: let those go first who have fewer running."""
@@ -283,14 +314,21 @@ class Turns:
     def require_room(self, owner: Owner) -> None:
         """Refuse a request whose turn would be refused, before its body is read. Raises as `take`."""
         mine = self._queue.waiting_of(owner) + self._queue.running_of(owner)
-        if self._most_waiting is not None and owner is not None and mine >= self._per_owner < self._places:
+        if owner is not None and mine >= self._per_owner < self._places:
             self._refuse_owner()
 
+    def _leave_request(self) -> None:
+        if self._long:
+            _leave_request.get()()
+
+    async def _begin(self, owner: Owner) -> None:
+        if not self._queue.start(owner):
+            self._check_room(owner)
+            await self._wait(owner)
+
     def _check_room(self, owner: Owner) -> None:
-        if self._most_waiting is None:
-            return
         self.require_room(owner)
-        if self.waiting >= self._most_waiting:
+        if self._most_waiting is not None and self.waiting >= self._most_waiting:
             place = self._queue.newest_of_longest()
             if place is None or self._queue.waiting_of(place.owner) <= self._queue.waiting_of(owner) + 1:
                 self._refuse()

@@ -17,10 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from evals.benchmarks.answer import AnswerOptions, measure_answers
+from evals.benchmarks.attacks import WAYS
 from evals.benchmarks.conversation import measure_conversation
 from evals.benchmarks.corpus import EVERYTHING, SHARES, generate_corpus
 from evals.benchmarks.database import load_corpus, open_bench_database
-from evals.benchmarks.fair import WAYS, FairOptions, measure_fairness
+from evals.benchmarks.fair import FairOptions, measure_fairness
 from evals.benchmarks.ingest import measure_ingest, open_ingest_bench
 from evals.benchmarks.judge import measure_judge_prompt
 from evals.benchmarks.load import LoadOptions, measure_load

@@ -101,6 +101,11 @@ class Service:
         lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
 
+    def processor_seconds(self) -> float:
+        """What the process has used of the processors since its start, without its children."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
 
 @asynccontextmanager
 async def served(settings: Mapping[str, object]) -> AsyncIterator[Service]:

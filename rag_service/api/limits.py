@@ -18,10 +18,12 @@ from litestar import Request
 from litestar.datastructures import Headers
 from litestar.datastructures.headers import MutableScopeHeaders
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, ReceiveMessage, Scope, Send
 
 from rag_service.api.http.problems import problem_response, report
+from rag_service.api.http.services import IDENTITY, Services
 from rag_service.api.openai.errors import error_response
+from rag_service.auth.sign_in import network_of
 from rag_service.domain import Identity
 from rag_service.errors import AuthenticationError, RagError, RateLimitedError, StoreError
 from rag_service.settings import Settings
@@ -31,6 +33,8 @@ from rag_service.store.database import Database
 log = structlog.get_logger(__name__)
 
 _LIMITED = ("/api/", "/v1/", "/mcp")
+_OPEN, _OPEN_BELOW = ("/", "/metrics"), ("/health", "/assets/")  # paths that wait for no turn
+_MOST_SECONDS = 1.0  # that a request holds its turn
 _PAUSE_SECONDS = 5.0  # without limits after the database failed, so that requests do not wait for it twice
 
 _Event = TypeVar("_Event")
@@ -93,9 +97,9 @@ def _refuse(quota: Quota) -> RateLimitedError:
 
 
 class LimitedApplication:
-    """ASGI middleware: counts every request to the APIs before routing.
+    """ASGI middleware: lets each owner's requests in by turns, and counts those to the APIs, before routing.
 
-    Requests without a valid credential are not counted; the route refuses them.
+    Owners are users, and the networks of requests without a valid credential, which the route refuses.
     """
 
     def __init__(self, app: ASGIApp, *, count_error: Callable[[str], None]):
@@ -104,7 +108,42 @@ class LimitedApplication:
         self._count_error = count_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        quota = await self._spend(scope)
+        if scope["type"] != ScopeType.HTTP or scope["path"] in _OPEN or scope["path"].startswith(_OPEN_BELOW):
+            await self._app(scope, receive, send)
+            return
+        try:
+            identity, leave = await self._enter(scope)
+        except RateLimitedError as error:
+            await self._refuse(error, scope, receive, send)
+            return
+        try:
+            if (rest := await _unless_left(scope, receive)) is not None:
+                await self._pass_on(identity, scope, rest, send)
+        finally:
+            leave()
+
+    async def _enter(self, scope: Scope) -> tuple[Identity | None, Callable[[], None]]:
+        """Whose request it is, if it has a valid credential, and what ends its turn. Raises RateLimitedError."""
+        services: Services = scope["litestar_app"].state.services
+        requests = services.turns.requests
+        network = network_of(scope["client"][0] if scope["client"] else "")
+        leave = await requests.enter(network, seconds=_MOST_SECONDS)
+        if not scope["path"].startswith(_LIMITED):
+            return None, leave
+        try:
+            identity = await services.authenticate(Headers.from_scope(scope))
+        except RagError:
+            return None, leave
+        except BaseException:
+            leave()
+            raise
+        leave()
+        scope.setdefault("state", {})[IDENTITY] = identity
+        return identity, await requests.enter(identity.user_id, seconds=_MOST_SECONDS)
+
+    async def _pass_on(self, identity: Identity | None, scope: Scope, receive: Receive, send: Send) -> None:
+        limiter: RateLimiter | None = scope["litestar_app"].state.get("limiter")
+        quota = None if limiter is None or identity is None else await limiter.spend(identity, "requests")
         if quota is None:
             await self._app(scope, receive, send)
             return
@@ -121,25 +160,34 @@ class LimitedApplication:
 
         if quota.granted:
             await self._app(scope, receive, send_on)
-            return
-        problem = report(_refuse(quota))
-        self._count_error(problem.code)
-        request: Request[Any, Any, Any] = Request(scope, receive, send_on)
-        reply = error_response(problem) if scope["path"].startswith("/v1/") else problem_response(problem)
-        await reply.to_asgi_response(None, request)(scope, receive, send_on)
+        else:
+            await self._refuse(_refuse(quota), scope, receive, send_on)
 
-    async def _spend(self, scope: Scope) -> Quota | None:
-        if scope["type"] != ScopeType.HTTP or not scope["path"].startswith(_LIMITED):
-            return None
-        state = scope["litestar_app"].state
-        limiter: RateLimiter | None = state.get("limiter")
-        if limiter is None or not limiter.limits("requests"):
-            return None
-        try:
-            identity = await state.services.authenticate(Headers.from_scope(scope))
-        except StoreError as error:
-            limiter.pause(error)
-            return None
-        except RagError:
-            return None
-        return await limiter.spend(identity, "requests")
+    async def _refuse(self, error: RateLimitedError, scope: Scope, receive: Receive, send: Send) -> None:
+        problem = report(error)
+        self._count_error(problem.code)
+        request: Request[Any, Any, Any] = Request(scope, receive, send)
+        reply = error_response(problem) if scope["path"].startswith("/v1/") else problem_response(problem)
+        await reply.to_asgi_response(None, request)(scope, receive, send)
+
+
+async def _unless_left(scope: Scope, receive: Receive) -> Receive | None:
+    """What receives the rest of a request whose turn has come; None if its client left while it waited.
+
+    Whoever reads a body sees that by itself.
+    """
+    if any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"]):
+        return receive
+    first: ReceiveMessage | None = await receive()
+    if first is not None and first["type"] == "http.disconnect":
+        log.info("client_gone")
+        return None
+
+    async def receive_again() -> ReceiveMessage:
+        nonlocal first
+        if first is None:
+            return await receive()
+        message, first = first, None
+        return message
+
+    return receive_again

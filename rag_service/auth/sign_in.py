@@ -71,7 +71,7 @@ class SignIn:
         self._database = database
         self._lifetime = timedelta(hours=settings.sign_in.hours)
         # By network, as nobody has signed in yet; in threads that nothing long ever enters.
-        self.turns = Turns("sign_in", limit=_PASSWORDS_AT_A_TIME, queue=_PASSWORDS_WAITING)
+        self.turns = Turns("sign_in", limit=_PASSWORDS_AT_A_TIME, queue=_PASSWORDS_WAITING, long=False)
         self._threads = ThreadPoolExecutor(_PASSWORDS_AT_A_TIME, thread_name_prefix="sign-in")
         self._provider: Provider | None = None
         if settings.sign_in.issuer is not None:
@@ -113,7 +113,7 @@ class SignIn:
     async def with_password(self, name: str, password: str, *, client: str) -> str:
         """`client`: the address that the request is from. Raises AuthenticationError; RateLimitedError when there were
         too many attempts with this name, or too many people sign in at the same time."""
-        async with self.turns.take(_network_of(client)):
+        async with self.turns.take(network_of(client)):
             async with self._database.transaction(None) as connection:
                 account = await read_account(connection, name, attempts=_ATTEMPTS)
             if account is None:
@@ -126,7 +126,7 @@ class SignIn:
     async def with_invitation(self, invitation: str, password: str, *, client: str) -> str:
         """Choose a password. Raises AuthenticationError where the link is unknown, used or too old, RateLimitedError
         like `with_password`."""
-        async with self.turns.take(_network_of(client)):
+        async with self.turns.take(network_of(client)):
             async with self._database.transaction(None) as connection:
                 if not await is_invited(connection, invitation):
                     raise AuthenticationError(_NOT_INVITED)
@@ -148,7 +148,7 @@ class SignIn:
         return session
 
 
-def _network_of(client: str) -> str:
+def network_of(client: str) -> str:
     """The IPv4 address, or the network of the IPv6 address, that an attempt is from."""
     with suppress(ValueError):
         address = ip_address(client)

@@ -104,7 +104,8 @@ class ConnectionTurns(Turns):
 
     def __init__(self, *, limit: int, patience: float):
         # A sync holds a connection while its documents are written over another one.
-        super().__init__("database", limit=limit, patience=patience, share=min(limit, max(2, (limit + 1) // 2)))
+        share = min(limit, max(2, (limit + 1) // 2))
+        super().__init__("database", limit=limit, patience=patience, share=share, long=False)
         self._seconds = patience
         self.answered = float("-inf")  # when a transaction last began
 

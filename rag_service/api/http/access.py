@@ -16,7 +16,7 @@ from litestar.params import SkipValidation
 
 from rag_service.answering.drafts.events import AnswerEvent
 from rag_service.api.http.ids_only import ONLY_IDS
-from rag_service.api.http.services import IdentityDependency, ServicesDependency
+from rag_service.api.http.services import IDENTITY, IdentityDependency, ServicesDependency
 from rag_service.auth.authenticator import Principal, scopes_of
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.errors import PermissionDeniedError
@@ -139,7 +139,7 @@ def make_caller(request: Request[Any, Any, Any], identity: IdentityDependency) -
 
 async def identify(request: Request[Any, Any, Any], services: ServicesDependency) -> Identity:
     """The caller, if their credential allows what the route does."""
-    identity = await services.authenticate(request.headers)
+    identity = request.scope["state"].get(IDENTITY) or await services.authenticate(request.headers)
     # The scope in the route's `opt`, otherwise read for GET and write for the rest.
     by_method = Scope.READ if request.method in READING_METHODS else Scope.WRITE
     scope = Scope(request.route_handler.opt.get(REQUIRED_SCOPE, by_method))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,6 +29,10 @@ if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.store.documents.documents import DocumentInput
 
 
+_REQUESTS_AT_ONCE = 4  # of one owner
+_REQUESTS_WAITING = 1_000  # of one owner: to let a request wait costs less than to refuse it, again and again
+
+
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """How one dependency is asked for its state."""
@@ -40,8 +45,9 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class ApiTurns:
-    """Turns between users at what one request can make long; everything else waits for none of them."""
+    """Turns between users at what one request can make long, and of the requests of one user between themselves."""
 
+    requests: Turns
     searches: Turns
     checks: Turns
     embeddings: Turns
@@ -51,6 +57,13 @@ class ApiTurns:
 def make_turns(*, shared: bool = True) -> ApiTurns:
     """The turns of a process, sized by its processors; `shared`: whether there is more than one user."""
     return ApiTurns(
+        requests=Turns(
+            "requests",
+            limit=sys.maxsize,  # whoever has sent none waits for nobody
+            share=_REQUESTS_AT_ONCE if shared else None,
+            per_owner=_REQUESTS_AT_ONCE + _REQUESTS_WAITING if shared else None,
+            long=False,
+        ),
         searches=Turns("search", limit=4 * cores(), queue=100, shared=shared),
         checks=Turns("check", limit=max(2, cores() // 2), queue=30, shared=shared),
         embeddings=Turns("embeddings", limit=max(2, cores() // 2), queue=30, shared=shared),
@@ -89,6 +102,7 @@ class Services:
     turns: ApiTurns = field(default_factory=make_turns)
 
 
+IDENTITY = "identity"  # in the state of a request, of whoever sent it, where that is known
 READING = {"scope": "read"}  # `opt` of routes that change nothing although they are posted to
 
 
