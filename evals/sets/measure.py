@@ -37,6 +37,7 @@ class Reply:
     kind: str = "answer"  # answer, places or nothing
     in_six: bool = False  # as `is_right`, among all places, of which the text has three
     words: int = 0  # of the answer or the three places
+    confidence: float = 0.0
 
     @property
     def is_answerable(self) -> bool:
@@ -163,6 +164,7 @@ def judge_reply(question: Question, answer: CitedAnswer) -> Reply:
         in_six=is_said(question, " ".join(place.text for place in answer.places)) and is_placed,
         words=count_words(shown),
         is_computed=is_computed,
+        confidence=answer.confidence,
         is_green=answer.decision == Decision.CAN_PROCEED,
         reasons=tuple(reason.code for reason in answer.body.reasons),
     )

@@ -15,9 +15,11 @@ from typing import Any
 
 from evals.written.answers import BLOCK, Answer, fold, line_with
 
+ERRS = (0.05, 0.0)  # 1 in 20, both ways
 JUDGES: Mapping[str, tuple[float, float]] = {  # name → share of errors in answers, in the examination
     "right": (0.0, 0.0),
-    "errs": (0.05, 0.0),  # 1 in 20, both ways
+    "errs": ERRS,
+    **{f"errs{number}": ERRS for number in range(2, 6)},  # at other places
     "doubted": (0.05, 0.05),  # the same, and its examination knows
     "weak": (0.1, 0.1),
 }
@@ -77,15 +79,16 @@ class WrittenJudge:
         if not _known(lines, labelled):  # another text, such as a refusal
             labelled = replace(labelled, labels=(), answers="other")
         errors = JUDGES.get(self.name, (0.0, 0.0))[labelled.examined]
+        seed = labelled.salt + re.sub(r"\D", "", self.name)
         stubborn = self.name in STUBBORN and not (self.name == "trusted" and labelled.examined)
         verdicts = []
         for number, line in lines:
             label = _match(line, [text for _, text in lines], labelled)
-            turned = draw(f"{labelled.salt} {line}") < errors
+            turned = draw(f"{seed} {line}") < errors
             supported = self.name != "no" if stubborn else label.right != turned
             verdicts.append(_verdict(number, label, supported, prompt))
         answers = labelled.answers
-        if draw(f"{labelled.salt} answers") < errors:
+        if draw(f"{seed} answers") < errors:
             answers = "partly" if answers == "yes" else "yes"
         if stubborn:
             answers = "yes" if self.name != "no" else "other"

@@ -100,6 +100,8 @@ class Questions:
     examples: tuple[str, ...]  # "for example": how a sentence begins that illustrates the one before
     asks_price: str  # regular expression of folded questions
     asks_number: str  # likewise
+    asks_hour: str  # likewise
+    gives_hour: str  # regular expression of folded sentences: an hour in words, or after one
     asks_person: str  # likewise
     asks_name: str  # likewise, who somebody is: "who was the architect?"
     gives_agent: str  # regular expression of folded sentences: what stands before the agent of a passive

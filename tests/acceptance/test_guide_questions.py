@@ -42,7 +42,7 @@ PROMISES = [
     Promise("What fees does a loan have?", "$75"),
     Promise("¿Qué documentos necesito para empadronarme?", "hoja padronal"),
     Promise("Quelle était la valeur du stock à la fin du mois de mars ?", "18,4 millions"),
-    Promise("Quel est le taux de service ?", "95,8 %"),
+    Promise("Quel est le taux de service ?", "95,8 %", ("can_proceed", "uncertain")),
     Promise("Who won the football final?", decisions=("out_of_scope",)),
     Promise(BORROW, "50%", ("can_proceed", "uncertain")),
     Promise("How much can I borrow?", "50%", ("can_proceed", "uncertain")),

@@ -216,7 +216,7 @@ _SHARED_CACHES = {
     "language.versions._name_words": "names of the language data",
     "language.words._encode": "nothing",
     "language.words.index_term": "single words, stemmed in microseconds",
-    "models.extractive.answer_types._any_language": "names of the language data",
+    "models.extractive.answer_types._words_for": "names of the language data",
     "observability.logs._names_secret": "names of fields of log lines",
     "readers.pdf.hidden_words._are_alike": "colours, in a process for one document",
     "readers.text.delimited._value": "cells, in a process for one document",

@@ -8,6 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.prompt.cutting import weight_held
 from rag_service.answering.prompt.notices import Notices
 from rag_service.domain import Hit
 from rag_service.language.words import word_forms
@@ -51,7 +52,7 @@ def _quotable(hit: Hit, weights: Mapping[str, float], place: Place | None) -> Hi
     hit = hit if place is None else _only_at(place, hit)
     cleared = without_injections(hit)
     before, after = hit.chunk.text, cleared.chunk.text
-    if before == after or 2 * _weight_held(after, weights) >= _weight_held(before, weights):
+    if before == after or 2 * weight_held(after, weights) >= weight_held(before, weights):
         return cleared
     return replace(cleared, chunk=replace(cleared.chunk, text="\n" * len(before)))
 
@@ -76,9 +77,3 @@ def _only_at(place: Place, hit: Hit) -> Hit:
         start, end = max(0, span.start - chunk.start), max(0, span.end - chunk.start)
         kept[start:end] = chunk.text[start:end]
     return replace(hit, chunk=replace(chunk, text="".join(kept)))
-
-
-def _weight_held(text: str, weights: Mapping[str, float]) -> float:
-    """Return how much of the question's weight a text holds."""
-    held = word_forms(text)
-    return sum(weight for term, weight in weights.items() if term in held)

@@ -29,6 +29,7 @@ class Doubt(StrEnum):
     FILE_UNKNOWN = "file_unknown"
     ABOUT_ANOTHER = "about_another"  # month, number or name than the question; or it lacks what is asked for
     AMENDED = "amended"  # a later document changes what is quoted
+    SOURCES_DIFFER = "sources_differ"  # another document says the same with another figure
     LANGUAGE_UNMEASURED = "language_unmeasured"  # no set of questions says how often quotes in it are right
     ENCODING_GUESSED = "encoding_guessed"  # of a cited document: its letters and signs may be wrong
     TABLE_READING = "table_reading"  # the table can be read in another way, or only a part of it was

@@ -1,4 +1,4 @@
-"""The prompt of an answer, with as many whole passages as the model's window holds.
+"""The prompt of an answer, with as many whole passages as the model's window holds, or a part of one.
 
 An index definition maps chunk types to tiers. CRITICAL chunks always go in, and first; then HIGH, then the rest while
 the budget lasts. Token counts are estimates, which what the model's server counts corrects.
@@ -14,6 +14,7 @@ from types import MappingProxyType
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.guards.injection import neutralise
+from rag_service.answering.prompt.cutting import cut_passage
 from rag_service.answering.prompt.notices import Notices, make_notices
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context, render_passage
 from rag_service.domain import Hit
@@ -153,6 +154,7 @@ def pack_sources(
         max_tokens=min(settings.max_context_tokens, max(quarter, MIN_CONTEXT_TOKENS)),
         max_chunks=most * run.found.searches,
         boundary=boundary,
+        weights=run.found.weights,
     )
     ordered = sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in question.personal_corpora)
     return replace(context, hits=tuple(ordered))
@@ -207,11 +209,12 @@ def pack_context(
     max_chunks: int,
     boundary: str,
     tiers: Tiers = NO_TIERS,
+    weights: Mapping[str, float] = MappingProxyType({}),
 ) -> PackedContext:
     """Choose whole chunks by tier, within a tier in the order given, until a limit is reached.
 
     CRITICAL chunks all go in, `max_chunks` or not. Another chunk that does not fit is left out, and
-    smaller ones after it may still go in.
+    smaller ones after it may still go in. If none fits whole, a part of the first goes in.
 
     Args:
         hits: best first, as the reranker ordered them.
@@ -221,9 +224,10 @@ def pack_context(
         max_chunks: limit for chunks that are not CRITICAL.
         boundary: as used when rendering.
         tiers: chunk types by tier; empty: all chunks are equal.
+        weights: index term of the question → weight: the part is one that holds them.
 
     Raises:
-        ContextOverflowError: no room for all CRITICAL chunks, for any chunk, or even for the question.
+        ContextOverflowError: no room for all CRITICAL chunks, for a part of any chunk, or even for the question.
     """
     room = min(max_tokens, limit - other_tokens)
     if room <= 0:
@@ -251,9 +255,16 @@ def pack_context(
     while (used := count_rendered(render_context(chosen, boundary), boundary)) > room:
         left_out.append(chosen.pop().chunk.id)
     if hits and not chosen:
-        raise ContextOverflowError(
-            f"No passage fits into the {room} tokens left for documents.", field="RAG_CONTEXT_WINDOW"
+        most = 19 * room // 20  # a heading may come before it
+        part = cut_passage(
+            ordered[0], weights, most, lambda hit: count_rendered(render_context([hit], boundary), boundary)
         )
+        if part is None:
+            raise ContextOverflowError(
+                f"No passage fits into the {room} tokens left for documents.", field="RAG_CONTEXT_WINDOW"
+            )
+        chosen, left_out = [part], [hit.chunk.id for hit in ordered[1:]]
+        used = count_rendered(render_context(chosen, boundary), boundary)
     return PackedContext(hits=tuple(chosen), tokens=used, left_out=tuple(left_out))
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import base64
 import re
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID, uuid5
 
@@ -47,7 +49,7 @@ _Moment = Annotated[datetime, Meta(tz=True)]
 _MAX_TEMPLATE = 500  # characters
 _MAX_WRITTEN = 1_000_000  # characters that the templates of a node add to its metadata, one for each key
 _MAX_DIGITS = 1_000  # of a number in a table; PostgreSQL reckons with a hundred times as many
-_MAX_CHUNK = 20_000  # characters of a chunk: a question over twenty of these takes the event loop .06 s at a time
+_MAX_CHUNK = 20_000  # characters of a stored chunk: a question over twenty takes the event loop .06 s at a time
 _MAX_SPANS = 100_000  # places of a chunk
 _MAX_ENTRIES = 10_000  # of a list or an object in metadata
 _MAX_DEPTH = 32  # of metadata
@@ -218,7 +220,6 @@ def decode_chunks(data: bytes, text: str, name: str) -> list[ChunkForm]:
             path
             for path, is_right in (
                 ("end", chunk.start <= chunk.end <= len(text)),
-                ("text", chunk.length <= _MAX_CHUNK),
                 ("spans", all(map(_is_span, chunk.spans))),
                 ("node", _is_node(chunk.node)),
                 ("node.metadata", is_bounded(chunk.node.metadata)),
@@ -229,6 +230,37 @@ def decode_chunks(data: bytes, text: str, name: str) -> list[ChunkForm]:
         if wrong:
             raise ArchiveError(f"{name} of the file has a chunk that no export has - at `$[{number}].{wrong[0]}`.")
     return chunks
+
+
+def divide_long(chunks: Sequence[ChunkForm], text: str, *, more: int) -> list[ChunkForm]:
+    """Chunks of which none is longer than a question can bear: the parts of one that is have its vector and metadata.
+
+    Node parsers, and texts without words, make chunks of any length, and whatever was exported can be imported.
+
+    Args:
+        more: parts that were added before to chunks of the same document.
+    """
+    divided: list[ChunkForm] = []
+    for chunk in chunks:
+        whole = text[chunk.start : chunk.end] if chunk.text is None else chunk.text
+        cuts = [0]
+        while len(whole) - cuts[-1] > _MAX_CHUNK:
+            most = cuts[-1] + _MAX_CHUNK
+            cuts.append(1 + max(whole.rfind(sign, cuts[-1] + _MAX_CHUNK // 2, most) for sign in "\n ") or most)
+        for number, (start, end) in enumerate(pairwise([*cuts, len(whole)])):
+            part = chunk if len(cuts) == 1 else _part(chunk, whole, start, end, number)
+            divided.append(msgspec.structs.replace(part, index=chunk.index + more + number))
+        more += len(cuts) - 1
+    return divided
+
+
+def _part(chunk: ChunkForm, whole: str, start: int, end: int, number: int) -> ChunkForm:
+    node = msgspec.structs.replace(chunk.node, id=f"{chunk.node.id}/{number}" if number else chunk.node.id)
+    if chunk.text is not None:  # another text than the document's, which stands where the whole stands
+        return msgspec.structs.replace(chunk, text=whole[start:end], node=node)
+    first, last = chunk.start + start, chunk.start + end
+    spans = tuple(span for span in chunk.spans if span.start < last and span.end > first)
+    return msgspec.structs.replace(chunk, start=first, end=last, spans=spans, node=node)
 
 
 def check_document(form: DocumentForm, name: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
@@ -45,7 +46,7 @@ from rag_service.ingest.transformations import EmbedPassages
 from rag_service.readers.common.names import clean_file_name
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus, lock_corpora, update_corpus
 from rag_service.store.database import Connection, Database
-from rag_service.store.documents.chunks import write_chunks
+from rag_service.store.documents.chunks import DOCUMENT_ID, write_chunks
 from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import NewUpload, accept_upload
@@ -307,7 +308,7 @@ class _Writer:
     _renamed: Renamed = field(init=False)
     _nodes: list[BaseNode] = field(default_factory=list, init=False)  # that are not written yet
     _characters: int = field(default=0, init=False)  # of these
-    _times: list[tuple[UUID, datetime, datetime]] = field(default_factory=list, init=False)  # of documents, likewise
+    _times: dict[UUID, tuple[datetime, datetime]] = field(default_factory=dict, init=False)  # of documents, likewise
     _table: UUID | None = field(default=None, init=False)
 
     async def take(self, part: Part) -> None:
@@ -363,26 +364,29 @@ class _Writer:
             expires_at=self._expiry(form),
         )
         self.stale += document.fingerprint != self.work.fingerprint
-        await store_document(self.connection, document, [], chunk_count=form.chunks)
-        self._times.append((document.id, form.created_at, form.updated_at))
+        await store_document(self.connection, document, [])  # its chunks are counted as they are written
+        self._times[document.id] = (form.created_at, form.updated_at)
         if part.original is not None:
             await parts.originals.write(
                 self.connection, document.id, form.content_hash, corpus_id=self.corpus.id, data=part.original
             )
 
     async def flush(self) -> None:
-        """Write the chunks of the last documents, and when these were made."""
+        """Write the chunks of the last documents, how many they are, and when these documents were made."""
         await write_chunks(self.connection, self._nodes)
-        if self._times:
-            columns = [list(column) for column in zip(*self._times, strict=True)]
+        counts = Counter(UUID(node.metadata[DOCUMENT_ID]) for node in self._nodes)
+        rows = [(one, *self._times.get(one, (None, None)), counts[one]) for one in {**self._times, **counts}]
+        if rows:
             await self.connection.execute(
                 """UPDATE documents d
-                   SET created_at = least(t.created_at, now()), updated_at = least(t.updated_at, now())
-                   FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[]) AS t(id, created_at, updated_at)
+                   SET created_at = least(t.created_at, d.created_at), updated_at = least(t.updated_at, d.updated_at),
+                       chunk_count = d.chunk_count + t.chunks
+                   FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[], %s::int[])
+                        AS t(id, created_at, updated_at, chunks)
                    WHERE d.id = t.id""",
-                columns,
+                [list(column) for column in zip(*rows, strict=True)],
             )
-        self._nodes, self._times, self._characters = [], [], 0
+        self._nodes, self._times, self._characters = [], {}, 0
 
     async def _accept(self, part: DocumentPart) -> None:
         """A document that was not indexed when it was exported, as an upload."""

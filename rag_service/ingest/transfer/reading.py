@@ -25,6 +25,7 @@ from rag_service.ingest.transfer.contents import (
     decode,
     decode_chunks,
     decode_table,
+    divide_long,
     read_manifest,
 )
 from rag_service.tables.encoding import TableDescription
@@ -108,7 +109,7 @@ def _read_document(archive: ArchiveReader, folder: str, max_document: int) -> Do
 
 def _read_indexed(archive: ArchiveReader, folder: str, document: DocumentPart) -> Iterator[Part]:
     """The chunks and tables of a document."""
-    found = repeated = 0
+    found = repeated = more = 0
     for part in count(1):
         if found >= document.form.chunks:
             break
@@ -118,7 +119,9 @@ def _read_indexed(archive: ArchiveReader, folder: str, document: DocumentPart) -
         repeated += sum(chunk.length for chunk in chunks if chunk.text is None)
         if not chunks or found > document.form.chunks or repeated > _MAX_REPEATED * len(document.text):
             raise ArchiveError(f"{name} of the file does not hold the chunks of its document.")
-        yield chunks
+        divided = divide_long(chunks, document.text, more=more)
+        more += len(divided) - len(chunks)
+        yield divided
     for number in range(1, document.form.tables + 1):
         name = f"{folder}/table-{number:04}.json"
         table = decode_table(archive.read(name, limit=_MAX_PART), name)

@@ -13,7 +13,8 @@ A server without a reasoning parser sends thoughts as text, in the spelling of t
 
 Spellings: https://docs.openwebui.com/features/chat-features/reasoning-models,
 https://docs.sglang.io/docs/advanced_features/separate_reasoning, https://docs.vllm.ai/en/stable/features/reasoning_outputs,
-https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4 and, for `[THINK]`, Mistral's Magistral.
+https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4 and, for `[THINK]`, Mistral's Magistral. Models also
+misspell: `<|think|>`, `<think/>`, and brackets of full width.
 """
 
 from __future__ import annotations
@@ -39,15 +40,34 @@ _FRAMES = {
     "<answer>": "</answer>",  # Hunyuan
 }
 _CLOSINGS = frozenset(_BLOCKS.values())
+# Other spellings → the tags above. They may be mixed: `<|think|>…</think>`.
+_SPELLINGS = {
+    spelling: f"<{slash}{tag}>"
+    for tag in _TAGS
+    for slash in ("", "/")
+    for spelling in (f"<|{slash}{tag}|>", f"＜{slash}{tag}＞")
+}
+# No thoughts, before an answer; within thoughts their end, by somebody who misplaced the slash.
+_EMPTY = {f"<{tag}/>": f"</{tag}>" for tag in _TAGS}
 _HEADERS = ("<|start|>", "<|channel|>")  # begin what stands before a message
 _MESSAGE, _CONSTRAIN = "<|message|>", "<|constrain|>"
 _ENDS = ("<|end|>", "<|return|>", "<|call|>")  # of a message
-_MARKS = (*_BLOCKS, *_CLOSINGS, *_FRAMES, *_FRAMES.values(), *_HEADERS, _MESSAGE, _CONSTRAIN, *_ENDS)
-_LONGEST = max(map(len, _MARKS)) + 4  # with blanks
+_MARKS = (
+    *_BLOCKS, *_CLOSINGS, *_SPELLINGS, *_EMPTY, *_FRAMES, *_FRAMES.values(), *_HEADERS, _MESSAGE, _CONSTRAIN, *_ENDS,
+)  # fmt: skip
+_LONGEST = max(map(len, _MARKS)) + 8  # with blanks
 _FIRST = "".join({mark[0] for mark in _MARKS})
 _SPACED = r"[ \t]{0,4}"  # some models write `<think >`
+
+
+def _with_blanks(mark: str) -> str:
+    """The pattern of a mark, with blanks before its last sign, and before the slash of an empty tag."""
+    slash = _SPACED + "/" if mark in _EMPTY else ""
+    return re.escape(mark[: -2 if slash else -1]) + slash + _SPACED + re.escape(mark[-1])
+
+
 _ANY_MARK = re.compile(
-    f"(?=[{re.escape(_FIRST)}])(?:{'|'.join(re.escape(mark[:-1]) + _SPACED + re.escape(mark[-1]) for mark in _MARKS)})",
+    f"(?=[{re.escape(_FIRST)}])(?:{'|'.join(map(_with_blanks, _MARKS))})",
     re.IGNORECASE,
 )
 _BLANK = re.compile("[\\s\ufeff\u200b\u2060]*")  # may stand before the first mark
@@ -148,6 +168,8 @@ class AnswerText:
             self._opening, self._depth, self._maybe = name, 1, None
         elif name in _HEADERS:
             self._mode, self._header = _Mode.HEADER, mark[0]
+        elif name in _EMPTY:
+            self._watching = False
         elif name in _FRAMES and self._watching and not name.startswith("<|"):  # no thoughts stand before it
             self._mode = _Mode.ANSWER
             return True
@@ -198,6 +220,7 @@ class AnswerText:
         """Skip thoughts. Blocks may stand in each other; a mark in quotation marks is a word of the thoughts."""
         for mark in _ANY_MARK.finditer(self._rest):
             name, before, after = _name(mark), self._rest[: mark.start()], self._rest[mark.end() :]
+            name = _EMPTY.get(name, name)
             if name not in (self._opening, self._closing):
                 continue
             if not after and not final:
@@ -304,13 +327,16 @@ class AnswerText:
 
 
 def _name(mark: re.Match[str]) -> str:
-    """A mark as the tables write it: in lower case, without blanks."""
-    return mark[0].lower().replace(" ", "").replace("\t", "")
+    """A mark as the tables write it: in lower case, without blanks, in the first of its spellings."""
+    name = mark[0].lower().replace(" ", "").replace("\t", "")
+    return _SPELLINGS.get(name, name)
 
 
 def _may_become_mark(text: str) -> bool:
     start = text[:_LONGEST].lower()
-    bare = start.rstrip(" \t")
+    bare, dense = start.rstrip(" \t"), start.replace(" ", "").replace("\t", "")
+    if len(start) - len(dense) <= 8 and any(mark.startswith(dense) for mark in _EMPTY):
+        return True
     return any(mark.startswith(start) or (len(start) - len(bare) <= 4 and mark[:-1] == bare) for mark in _MARKS)
 
 

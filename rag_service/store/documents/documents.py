@@ -95,12 +95,10 @@ async def store_document(
     nodes: Sequence[BaseNode],
     *,
     kept: int = 0,
-    chunk_count: int | None = None,
 ) -> None:
     """Store a document with its chunks inside the caller's transaction, replacing an earlier version and its tables.
 
-    `kept`: how many of its stored chunks stay; they are all of them, and the first of `nodes`. `chunk_count`: how many
-    it will have, where the caller writes them; None: those in `nodes`.
+    `kept`: how many of its stored chunks stay; they are all of them, and the first of `nodes`.
 
     Raises PermissionDeniedError if the identity may not write to the corpus.
     """
@@ -110,8 +108,7 @@ async def store_document(
         "DELETE FROM documents WHERE corpus_id = %s AND name = %s AND id <> %s AND expires_at <= now()",
         [document.corpus_id, document.name, document.id],
     )
-    count = len(nodes) if chunk_count is None else chunk_count
-    if not await write_row(connection, document, chunk_count=count) and not kept:
+    if not await write_row(connection, document, chunk_count=len(nodes)) and not kept:
         await delete_chunks(connection, document.id)
     await connection.execute(
         "INSERT INTO document_texts (document_id, corpus_id, text) VALUES (%s, %s, %s)"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from rag_service.components import Components
-from rag_service.domain import LOCAL_ADMIN, Answer
+from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus
 from rag_service.recent import keep_for
 from rag_service.retrieval.question import Question
-from rag_service.store.documents.documents import DocumentInput
+from rag_service.store.documents.documents import DocumentInput, read_text
 from tests.doubles.openai import CHAT, TOKENIZE, OpenAIDouble, count_prompt, openai_server
 from tests.integration.answers.conftest import OpenService
 from tests.integration.models.conftest import until
@@ -44,6 +44,24 @@ async def harbours(open_service: OpenService, double: OpenAIDouble, **settings: 
 
 async def ask(service: Components, question: str = QUESTION) -> Answer:
     return await service.engine.answer(Question(question, identity=LOCAL_ADMIN, top_k=8))
+
+
+async def test_where_no_passage_fits_whole_a_part_is_answered_from(
+    open_service: OpenService, openai_server: OpenAIDouble
+) -> None:
+    openai_server.answer = "A permit for harbour 3 lasts 3 months [C1]."
+    async with harbours(open_service, openai_server, context_max_tokens=150) as service:
+        answer = await ask(service, "How long does a permit for harbour 3 last?")
+        (shown,) = answer.shown
+        async with service.database.transaction(LOCAL_ADMIN) as connection:
+            text = await read_text(connection, shown.chunk.document.id)
+    assert answer.model_error is None
+    assert text is not None
+    assert text[shown.chunk.start : shown.chunk.end] == shown.chunk.text
+    assert len(shown.chunk.text) < len(text) / 2
+    (citation,) = answer.citations
+    assert citation.status is CitationStatus.VERIFIED
+    assert "lasts 3 months" in text[citation.start : citation.end]
 
 
 @pytest.mark.parametrize("tells_count", [True, False], ids=["as llama.cpp", "as OpenAI"])

@@ -132,6 +132,32 @@ async def test_an_import_brings_back_everything_and_gives_it_to_the_importer(hou
     assert stored(house, (await load(house, ana, data, name="again")).corpus) == before
 
 
+async def test_whatever_length_a_stored_chunk_has_its_export_is_imported(house: House) -> None:
+    ana = await house.user("ana")
+    corpus, words = await fill(house, ana), "llamas hum at night "
+    with house.owner() as owner:
+        owner.execute(
+            "UPDATE rag.data_chunks SET text = repeat(%s, 3000) WHERE corpus_id = %s AND chunk_index = 0",
+            [words, corpus.id],
+        )
+    imported = await load(house, ana, await export(house, ana, corpus.id), name="again")
+    with house.owner() as owner:
+        rows = owner.execute(
+            """SELECT d.chunk_count, count(*), max(length(c.text)), string_agg(c.text, '' ORDER BY c.chunk_index),
+                      count(DISTINCT c.embedding::text)
+               FROM rag.documents d JOIN rag.data_chunks c ON c.document_id = d.id
+               WHERE d.corpus_id = %s GROUP BY d.id""",
+            [imported.corpus.id],
+        ).fetchall()
+    assert len(rows) == 2
+    for counted, found, longest, text, vectors in rows:
+        assert counted == found == 3
+        assert longest <= 20_000
+        assert text == words * 3_000
+        assert vectors == 1
+    assert imported.chunks == 6
+
+
 async def test_a_media_type_that_would_be_more_than_one_header_is_left_out(house: House) -> None:
     data = await export(house, ADMIN, (await fill(house, ADMIN)).id)
     forged = changed(data, edit("documents/000001/document.json", media_type="text/html\r\nSet-Cookie: a=b"))

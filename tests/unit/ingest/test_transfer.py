@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_service.domain import Location, Span
 from rag_service.errors import ArchiveError, ArchiveTooLargeError, ArchiveVersionError
 from rag_service.ingest.transfer.archive import open_unnamed
-from rag_service.ingest.transfer.contents import ChunkForm, Renamed
+from rag_service.ingest.transfer.contents import ChunkForm, NodeForm, Renamed, divide_long
 from rag_service.ingest.transfer.exporting import without_secrets
 from rag_service.ingest.transfer.reading import Part, read_parts
 from tests.transfer_files import Change, changed, edit, pack
@@ -76,6 +77,53 @@ def read(data: bytes, **limits: Any) -> list[Part]:
 
 def test_a_whole_file_is_read() -> None:
     assert len(read(FILE)) == 6
+
+
+WORDS = "Llamas hum at night. "
+
+
+@pytest.mark.parametrize("text", [WORDS * 2_400, "humming" * 7_000, WORDS * 900 + "x" * 50_000], ids=len)
+def test_a_chunk_of_any_length_is_read_as_parts_that_a_question_can_bear(text: str) -> None:
+    chunks = [
+        ChunkForm(
+            index=number, start=start, end=end, text=None, spans=spans, embedding=b"vector",
+            node=msgspec.convert({**NODE, "id": f"d:{number}"}, NodeForm),
+        )
+        for number, (start, end, spans) in enumerate(
+            [
+                (0, 11, ()),
+                (11, len(text), (Span(start=0, end=50, location=Location(page=1)),
+                                 Span(start=len(text) - 9, end=len(text), location=Location(page=2)))),
+                (len(text) - 5, len(text), ()),
+            ]
+        )
+    ]  # fmt: skip
+    divided = divide_long(chunks, text, more=4)
+    assert [part.index for part in divided] == list(range(4, 4 + len(divided)))
+    assert len({part.node.id for part in divided}) == len(divided) > 4
+    assert (divided[0].node.id, divided[1].node.id, divided[-1].node.id) == ("d:0", "d:1", "d:2")
+    parts = divided[1:-1]
+    assert "".join(text[part.start : part.end] for part in parts) == text[11:]
+    assert max(part.length for part in parts) <= 20_000
+    assert {part.embedding for part in divided} == {b"vector"}
+    assert [[span.location.page for span in part.spans] for part in (parts[0], parts[-1])] == [[1], [2]]
+    if "." in text:
+        assert text[parts[0].end - 1] == " "
+
+
+def test_parts_of_a_chunk_whose_text_is_not_the_documents_stand_where_it_stands() -> None:
+    chunk = ChunkForm(
+        index=0,
+        start=0,
+        end=9,
+        text="other words " * 3_000,
+        spans=(),
+        embedding=b"",
+        node=msgspec.convert(NODE, NodeForm),
+    )
+    divided = divide_long([chunk], TEXT, more=0)
+    assert "".join(part.text or "" for part in divided) == chunk.text
+    assert {(part.start, part.end) for part in divided} == {(0, 9)}
 
 
 @given(st.integers(0, len(FILE) - 1), st.integers(1, 255))

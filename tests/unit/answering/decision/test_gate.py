@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.answering.decision.gate import is_about_another, is_unmeasured
+from rag_service.answering.decision.gate import differ_in_figures, is_about_another, is_unmeasured
 from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Location, ProofMethod, Span
 from tests.unit.answering.proof.answers import make_hit
 
@@ -47,6 +47,11 @@ def is_beside(question: str, passage: str, language: str, *, quote: str | None =
         ("en", "How much will the hall cost?", "Cost of the hall: still open. The chargers were 96,000 pounds."),
         ("en", "How do I cancel my membership?", "Confidential - Draft 4"),
         ("fr", "Quand la piscine ouvre-t-elle ?", "Tél. 0555 12 34"),
+        ("en", "How much did we spend on lamps in 2024?", "In 2025 we spent 620 pounds on lamps."),
+        ("en", "What time does the course start?", "The course is held on 9 and 10 May; it costs 35 pounds."),
+        ("es", "¿A qué hora abre la piscina?", "La piscina está en la calle Mayor 4."),
+        ("fr", "À quelle heure ouvre la piscine ?", "La nuit, adressez-vous à la piscine, 4 rue Pasteur."),
+        ("pt", "A que horas começa o curso?", "O curso é nos dias 9 e 10 de maio; custa 35 euros."),
     ],
 )
 def test_a_quote_about_something_else_answers_nothing(language: str, question: str, passage: str) -> None:
@@ -71,10 +76,53 @@ def test_a_quote_about_something_else_answers_nothing(language: str, question: s
         ("en", "What is not covered?", "Theft is not covered."),
         ("en", "How much does the hall cost?", "The hall is new. It costs 96,000 pounds."),
         ("en", "What is the contract number of the pump?", "Pump: contract RC-117"),
+        ("en", "How much did we spend on lamps in 2024?", "620 pounds in 2025, in 2024 we spent 50 pounds on lamps."),
+        ("en", "What time does the course start?", "The course starts at 9 in the hall."),
+        ("es", "¿A qué hora abre la piscina?", "La piscina abre a las 10."),
+        ("fr", "À quelle heure ouvre la piscine ?", "La piscine ouvre à 10h."),
+        ("pt", "A que horas começa o curso?", "O curso começa às 10."),
     ],
 )
 def test_a_quote_that_has_what_the_question_names_may_answer(language: str, question: str, passage: str) -> None:
     assert not is_beside(question, passage, language)
+
+
+FAQ = """**Is an older dog cheaper?**
+Yes. If the dog is over eight you pay 60 pounds.
+
+**How much is a dog?**
+The fee is 160 pounds.
+"""
+
+
+@pytest.mark.parametrize(
+    ("quote", "beside"), [("If the dog is over eight you pay 60 pounds.", True), ("The fee is 160 pounds.", False)]
+)
+def test_the_answer_below_another_question_is_none(quote: str, beside: bool) -> None:
+    citation = replace(cite(quote), start=FAQ.index(quote), end=FAQ.index(quote) + len(quote))
+    assert is_about_another("how much is a dog here", [citation], [make_hit(FAQ).chunk], "en") is beside
+
+
+def test_a_reason_is_told_in_the_language_of_the_quote() -> None:
+    question = "Why was the old barn pulled down?"
+    passage = "The old barn was pulled down; the new one is by the car park."
+    chunk = make_hit(passage).chunk
+    chunk = replace(chunk, document=replace(chunk.document, language="en"))
+    assert is_about_another(question, [cite(passage)], [chunk], "en")
+
+
+@pytest.mark.parametrize(
+    ("other", "differ"),
+    [
+        ("Dogs of the yard go out twice a day for 25 minutes.", True),
+        ("Dogs of the yard go out twice\na day for 1.5 minutes. Cats stay.", True),
+        ("Dogs of the yard go out twice a day for 35 minutes. Cats stay for 5.", False),
+        ("Cats of the yard go out twice a day for 25 minutes.", False),
+    ],
+)
+def test_a_copy_with_another_figure_is_told(other: str, differ: bool) -> None:
+    quote = "Dogs of the yard go out twice a day for 35 minutes."
+    assert differ_in_figures([cite(quote)], [make_hit(quote), make_hit(other, 2)]) is differ
 
 
 OTHERS = {

@@ -17,7 +17,7 @@ from rag_service.answering.prompt.packing import (
     tier_of,
 )
 from rag_service.answering.prompt.templates import load_prompts, new_boundary, render_context
-from rag_service.domain import Hit
+from rag_service.domain import Hit, Location, Span
 from rag_service.errors import ContextOverflowError
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.token_rates import RESERVE, TokenRates
@@ -151,6 +151,56 @@ def test_a_chunk_that_does_not_fit_is_left_out_whole_and_a_smaller_one_may_follo
 def test_the_context_is_cut_at_its_own_limit_by_whole_chunks() -> None:
     hits = [typed(make_hit("word " * 700, n), None, n) for n in range(8)]
     assert pack(hits, limit=26_000, max_tokens=3000) == ("chunk-0", "chunk-1", "chunk-2", "chunk-3")
+
+
+LONG = {
+    "sentences": "The office keeps the register of all boats. ",
+    "lines": "| boat | owner |\n",
+    "words": "register ",
+    "no spaces": "register",
+    "Chinese": "登记处保存所有船只。",
+}
+
+
+@pytest.mark.parametrize("filler", LONG.values(), ids=LONG)
+@pytest.mark.parametrize("before", [0, 400])
+def test_of_passages_that_are_all_too_long_a_part_with_what_was_asked_goes_in(filler: str, before: int) -> None:
+    told = "A permit for the harbour lasts nine months. "
+    text = filler * before + told + filler * 400
+    long = make_hit(text, 1)
+    long = replace(long, chunk=replace(long.chunk, start=70, end=70 + len(text)))
+    hits = [typed(long, "note", 0), typed(make_hit(text, 2), "note", 1)]
+    packed = pack_context(
+        hits, limit=900, other_tokens=100, max_tokens=700, max_chunks=3, boundary=BOUNDARY,
+        weights={"permit": 2.0, "harbour": 1.0},
+    )  # fmt: skip
+    (shown,) = packed.hits
+    assert told.strip() in shown.chunk.text
+    assert text[shown.chunk.start - 70 : shown.chunk.end - 70] == shown.chunk.text
+    assert 250 < packed.tokens <= 700
+    assert (shown.chunk.id, packed.left_out) == ("chunk-0", ("chunk-1",))
+
+
+def test_a_part_has_the_places_that_it_holds() -> None:
+    lines = [f"line {number} of the register of boats\n" for number in range(1_000)]
+    hit = make_hit("".join(lines), 1)
+    starts = [sum(map(len, lines[:number])) for number in range(1_000)]
+    spans = tuple(
+        Span(start=start, end=start + len(line), location=Location(page=number + 1))
+        for number, (start, line) in enumerate(zip(starts, lines, strict=True))
+    )
+    hit = replace(hit, chunk=replace(hit.chunk, spans=spans))
+    packed = pack_context(
+        [hit], limit=900, other_tokens=0, max_tokens=300, max_chunks=3, boundary=BOUNDARY, weights={"777": 1.0}
+    )
+    pages = [span.location.page for span in packed.hits[0].chunk.spans]
+    assert 778 in pages
+    assert len(pages) == packed.hits[0].chunk.text.count("\n") < 60
+
+
+def test_where_not_even_a_sentence_fits_the_question_is_refused() -> None:
+    with pytest.raises(ContextOverflowError, match="No passage fits into the 20 tokens"):
+        pack([make_hit("The office keeps the register of all boats. " * 40, 1)], tiers={}, max_tokens=20)
 
 
 def test_a_question_that_fills_the_window_is_refused() -> None:
