@@ -23,6 +23,7 @@ from rag_service.domain import (
     Chunk,
     Citation,
     CitationStatus,
+    Hit,
     ProofMethod,
 )
 from rag_service.language.designations import ordinals_in, read_asked_designations, read_designations
