@@ -34,6 +34,7 @@ from psycopg.conninfo import make_conninfo
 from rag_service.domain import ParsedDocument
 from rag_service.language.words import words
 from rag_service.readers import file_reader
+from rag_service.readers.fork_server import ForkServer
 from rag_service.readers.ocr.recognition import OcrMode, ocr_mode
 from rag_service.readers.parse import ReaderClass, parse
 from rag_service.readers.sandbox import parse_in_sandbox
@@ -263,7 +264,12 @@ def fake_embedding() -> FakeEmbedding:
 
 
 async def _parse_here(
-    data: bytes, *, file_name: str, reader: ReaderClass | None = None, ocr: bool | None = None
+    data: bytes,
+    *,
+    file_name: str,
+    reader: ReaderClass | None = None,
+    ocr: bool | None = None,
+    forks: ForkServer | None = None,
 ) -> ParsedDocument:
     if reader is not None or ocr:
         return await parse_in_sandbox(data, file_name=file_name, reader=reader, ocr=ocr)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import click
 import psycopg
@@ -22,7 +23,7 @@ from evals.benchmarks.conversation import measure_conversation
 from evals.benchmarks.corpus import EVERYTHING, SHARES, generate_corpus
 from evals.benchmarks.database import load_corpus, open_bench_database
 from evals.benchmarks.fair import FairOptions, measure_fairness
-from evals.benchmarks.ingest import measure_ingest, open_ingest_bench
+from evals.benchmarks.ingest import measure_ingest, open_ingest_bench, write_notes
 from evals.benchmarks.judge import measure_judge_prompt
 from evals.benchmarks.load import LoadOptions, measure_load
 from evals.benchmarks.quotes import ask_twice, summarise_quotes
@@ -76,13 +77,18 @@ def growth(sizes: str, queries: int, as_json: bool) -> None:
 
 @benchmarks.command()
 @_DOCUMENTS
+@click.option("--notes", type=click.IntRange(1), help="Instead of a folder, so many files of 500 bytes.")
 @_JSON
-def ingest(documents: Path, as_json: bool) -> None:
+def ingest(documents: Path, notes: int | None, as_json: bool) -> None:
     """Documents from their files to the store: ours, the embedding model alone, and stock."""
 
     async def run() -> list[Row]:
         async with open_ingest_bench(read_quiet_settings()) as bench:
-            return await measure_ingest(bench, documents)
+            if notes is None:
+                return await measure_ingest(bench, documents)
+            with TemporaryDirectory(prefix="rag-notes-") as folder:
+                write_notes(Path(folder), notes)
+                return await measure_ingest(bench, Path(folder), notes=True)
 
     _show(run_command(run()), as_json=as_json)
 

@@ -2,12 +2,14 @@
 
 ours      the service's ingestor: sandboxed parser, chunker, embedding, one transaction per document
 embedder  the model alone over the texts that ours embedded
-stock     IngestionPipeline and PGVectorStore with the same model, given our chunks: parsing is not counted against it
+stock     IngestionPipeline and PGVectorStore with the same model, given our chunks: parsing is not counted against it;
+          with notes, also from the files: SimpleDirectoryReader and SentenceSplitter
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -18,7 +20,10 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.readers import SimpleDirectoryReader
 from llama_index.core.schema import TextNode
+from llama_index.vector_stores.postgres import PGVectorStore
 
 from evals.benchmarks.database import (
     BENCH_USER,
@@ -32,7 +37,7 @@ from evals.benchmarks.stock import open_stock
 from evals.benchmarks.timing import Row, milliseconds_of
 from rag_service.domain import CorpusKind
 from rag_service.errors import DocumentError, InputError
-from rag_service.indices import IndexDefinition, load_index
+from rag_service.indices import IndexDefinition, load_index, shipped_folder
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.models.embedding.embeddings import build_embedding
@@ -100,16 +105,22 @@ async def open_ingest_bench(settings: Settings) -> AsyncIterator[IngestBench]:
             await close_embedding(embedding)
 
 
-async def measure_ingest(bench: IngestBench, folder: Path) -> list[Row]:
-    """Chunks per second of each way; the embedder alone runs before and after, and its mean counts."""
+async def measure_ingest(bench: IngestBench, folder: Path, *, notes: bool = False) -> list[Row]:
+    """Chunks per second of each way; the embedder alone runs before and after, and its mean counts.
+
+    `notes`: the folder holds text files only, which stock LlamaIndex reads, too.
+    """
     started = time.perf_counter()
     texts = await ingest_folder(bench, folder)
     ours = time.perf_counter() - started
     embedder = await _embed(bench, texts)
     stock = await _ingest_into_stock(bench, texts)
+    from_files = await _ingest_files_into_stock(bench, folder) if notes else None
     embedder = (embedder + await _embed(bench, texts)) / 2
     empty_database(bench.database.owner_conninfo)
     ways = {"ours, files to store": ours, "embedding model alone": embedder, "stock, chunks to store": stock}
+    if from_files is not None:
+        ways["stock, files to store"] = from_files
     return [
         {
             "way": way,
@@ -174,3 +185,26 @@ async def _ingest_into_stock(bench: IngestBench, texts: Sequence[str]) -> float:
     async with open_stock(owner, table="bench_ingest", dimension=dimension) as store:
         pipeline = IngestionPipeline(transformations=[bench.embedding], vector_store=store, disable_cache=True)
         return await milliseconds_of(pipeline.arun(nodes=[TextNode(text=text) for text in texts])) / 1000
+
+
+async def _ingest_files_into_stock(bench: IngestBench, folder: Path) -> float:
+    """SimpleDirectoryReader, SentenceSplitter, the same model, PGVectorStore: all of it counts."""
+    dimension, owner = bench.settings.embedding.dimension, bench.database.owner_conninfo
+
+    async def ingest(store: PGVectorStore) -> None:
+        documents = await asyncio.to_thread(SimpleDirectoryReader(str(folder), recursive=True).load_data)
+        steps = [SentenceSplitter(), bench.embedding]
+        await IngestionPipeline(transformations=steps, vector_store=store, disable_cache=True).arun(documents=documents)
+
+    async with open_stock(owner, table="bench_ingest", dimension=dimension) as store:
+        return await milliseconds_of(ingest(store)) / 1000
+
+
+def write_notes(folder: Path, number: int, *, seed: int = 7) -> None:
+    """Write small text files of 500 bytes from words of the sample documents."""
+    chosen = random.Random(seed)  # noqa: S311 - not a secret
+    samples = shipped_folder("indices") / "general" / "documents"
+    words = " ".join(file.read_text() for file in sorted(samples.glob("*.md"))).split()
+    for one in range(number):
+        text = f"Note {one}\n\n{' '.join(chosen.choices(words, k=200))}".encode()[:499].decode(errors="ignore")
+        (folder / f"note-{one:05}.txt").write_text(f"{text}\n")

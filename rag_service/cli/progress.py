@@ -28,7 +28,7 @@ def show_progress(console: Console, what: str) -> Iterator[ShowProgress]:
         task = bar.add_task("", total=None, visible=False)
 
         def show(step: SyncProgress) -> None:
-            description = f"{_left(step.seconds_left)} {escape(step.name)}"
+            description = f"{_pace(step)} {escape(step.name)}"
             is_visible = step.done < step.total
             bar.update(task, completed=step.done, total=step.total, description=description, visible=is_visible)
 
@@ -42,14 +42,17 @@ def _lines(console: Console, what: str) -> ShowProgress:
         nonlocal said
         if step.done < step.total and time.monotonic() - said >= _LINE_SECONDS:
             said = time.monotonic()
-            parts = filter(None, (f"{what}: {step.done} of {step.total}", _left(step.seconds_left), step.name))
+            parts = filter(None, (f"{what}: {step.done} of {step.total}", _pace(step), step.name))
             console.print(", ".join(parts), markup=False, highlight=False, soft_wrap=True)
 
     return show
 
 
-def _left(seconds: float | None) -> str:
-    if seconds is None:
+def _pace(step: SyncProgress) -> str:
+    """Files a second, and what is left."""
+    if step.seconds_left is None:
         return ""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s left" if minutes else f"{rest} s left"
+    minutes, rest = divmod(round(step.seconds_left), 60)
+    left = f"{minutes} min {rest} s left" if minutes else f"{rest} s left"
+    rate = (step.total - step.done) / step.seconds_left if step.seconds_left else 0.0
+    return f"{rate:.3g} files/s, {left}" if rate else left

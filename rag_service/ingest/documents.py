@@ -22,7 +22,7 @@ from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.file_reader import LANGUAGE, LONG_TABLES, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
 from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID, WITHOUT_VECTOR
-from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
+from rag_service.store.documents.documents import DocumentInput, NewDocument, store_documents
 from rag_service.tables.encoding import encode_table, read_description
 from rag_service.tables.reading.extract import extract_tables
 from rag_service.tables.storage import write_tables
@@ -173,5 +173,11 @@ async def write_document(connection: Connection, document: NewDocument, nodes: S
 
     Raises PermissionDeniedError if the identity may not write to the corpus.
     """
-    await store_document(connection, document, nodes)
-    await write_tables(connection, document.id, document.corpus_id, document.tables)
+    await write_documents(connection, [(document, nodes)])
+
+
+async def write_documents(connection: Connection, documents: Sequence[tuple[NewDocument, Sequence[BaseNode]]]) -> None:
+    """Store several documents of one corpus as `write_document` does one."""
+    await store_documents(connection, documents)
+    for document, _ in documents:
+        await write_tables(connection, document.id, document.corpus_id, document.tables)

@@ -20,6 +20,7 @@ from llama_index.core.schema import Document
 
 from rag_service.domain import ParsedDocument, write_span
 from rag_service.readers.common.names import suffix_of
+from rag_service.readers.fork_server import ForkServer
 from rag_service.readers.ocr.recognition import NeedsOcrError
 from rag_service.readers.old_office import modernise
 from rag_service.readers.parse import ReaderClass
@@ -38,27 +39,24 @@ PROPERTIES = "properties"  # from the file itself: front matter, author, pages w
 Parser = Callable[[bytes, str], Awaitable[ParsedDocument]]  # (bytes, file name) → parsed
 
 
-async def _in_sandbox(data: bytes, file_name: str) -> ParsedDocument:
-    return await parse_in_sandbox(data, file_name=file_name, ocr=False)
-
-
 class FileReader(BaseReader):
     """Reads the formats of `detect`, and others with readers given by extension."""
 
     def __init__(
         self,
-        parser: Parser = _in_sandbox,
+        parser: Parser | None = None,
         *,
         readers: Mapping[str, ReaderClass] | None = None,
         concurrency: int | None = None,
     ):
         """
         Args:
-            parser: for extensions without an entry in `readers`.
+            parser: for extensions without an entry in `readers`; None: ours, in the sandbox.
             readers: lower-case extension with its dot → reader, run in the same sandbox; may replace our own.
             concurrency: maximum number of files parsed at a time; None: no limit.
         """
-        self._parser = parser
+        self._forks = ForkServer()
+        self._parser = parser or self._in_sandbox
         self._readers = readers or {}
         self._recognising = Turns("text_recognition", limit=1)  # apart: it takes minutes, and others should go on
         self._parsing = Turns("parsing", limit=concurrency or sys.maxsize)
@@ -103,6 +101,9 @@ class FileReader(BaseReader):
             async with self._recognising.take():
                 parsed = await parse_in_sandbox(data, file_name=name, ocr=True)
         return [await asyncio.to_thread(to_document, parsed, extra_info)]
+
+    async def _in_sandbox(self, data: bytes, file_name: str) -> ParsedDocument:
+        return await parse_in_sandbox(data, file_name=file_name, ocr=False, forks=self._forks)
 
 
 def to_document(parsed: ParsedDocument, extra_info: Mapping[str, Any] | None = None) -> Document:

@@ -29,7 +29,7 @@ def landlock_version() -> int:
     """The version that the kernel offers; 0 if there is none."""
     if sys.platform != "linux":
         return 0
-    return max(0, int(_libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)))
+    return max(0, int(libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)))
 
 
 def restrict_to(
@@ -46,15 +46,26 @@ def restrict_to(
     executed unless it `runs_programs`, and then only what is in `readable`. With `network`, TCP connections can be
     opened, but not accepted. Raises OSError if the kernel refuses.
     """
-    version = landlock_version()
-    if not version:
+    if not landlock_version():
         return
+    enforce(build_ruleset(readable, writable=writable, sockets=sockets, runs_programs=runs_programs, network=network))
+
+
+def build_ruleset(
+    readable: Iterable[str],
+    *,
+    writable: Iterable[str] = (),
+    sockets: Iterable[str] = (),
+    runs_programs: bool = False,
+    network: bool = False,
+) -> int:
+    """Return a descriptor of the rules of `restrict_to`, for `enforce`; the kernel must have Landlock."""
+    version = landlock_version()
     newest = [rights[max(n for n in rights if n <= version)] for rights in (_FILE_RIGHTS, _TCP_RIGHTS, _SCOPES)]
     if network:
         newest[1] &= ~_CONNECT_TCP
     attributes = struct.pack("=QQQ", *newest)[: 8 if version < 4 else 16 if version < 6 else 24]
-    libc = _libc()
-    ruleset = _checked(libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))
+    ruleset = _checked(libc().syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))
     reading = _READ_FILE | _READ_DIR | (_EXECUTE if runs_programs else 0)
     rules = [(path, reading) for path in readable] + [(path, newest[0] & ~_EXECUTE) for path in writable]
     for path, rights in (*rules, *((path, _MAKE_SOCKET) for path in sockets)):
@@ -64,16 +75,23 @@ def restrict_to(
             continue
         if not stat.S_ISDIR(os.fstat(beneath).st_mode):
             rights &= _EXECUTE | _WRITE_FILE | _READ_FILE
-        _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, beneath), 0))
+        _checked(libc().syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, beneath), 0))
         os.close(beneath)
-    _checked(libc.syscall(_RESTRICT_SELF, ruleset, 0))
+    return ruleset
+
+
+def enforce(ruleset: int) -> None:
+    """Restrict this process by rules, for good, and close them."""
+    _checked(libc().syscall(_RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
 
 
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    return libc
+@cache
+def libc() -> ctypes.CDLL:
+    """The C library of this process."""
+    loaded = ctypes.CDLL(None, use_errno=True)
+    loaded.syscall.restype = ctypes.c_long
+    return loaded
 
 
 def _checked(result: int) -> int:

@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,17 +20,16 @@ from pathlib import Path
 import structlog
 
 from rag_service.errors import DocumentError, UnsupportedMediaError
+from rag_service.readers.bare_interpreter import boot, command
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.detect import old_office_ending
 from rag_service.readers.old_office_child import SOCKETS
-from rag_service.readers.sandbox import FLAGS, can_limit_files, import_path
+from rag_service.readers.sandbox import can_limit_files
 
 log = structlog.get_logger(__name__)
 
 _PROGRAMS = ("soffice", "libreoffice")
-_BOOT = (
-    "import sys; sys.path += sys.argv.pop(1).split(':'); from rag_service.readers.old_office_child import main; main()"
-)
+_BOOT = boot("rag_service.readers.old_office_child")
 _WALL_SECONDS = 120.0  # a first start takes five seconds, a hundred pages ten
 _MEMORY_BYTES = 6 * 1024**3  # of address space; LibreOffice maps its libraries, too
 _CPU_SECONDS = 110
@@ -79,7 +77,7 @@ async def _convert(folder: str, arguments: Sequence[str], name: str) -> tuple[in
     """Run the converter to its end; returns its exit code, and what it complained about."""
     limits = map(str, (_MEMORY_BYTES, _CPU_SECONDS, os.getpid(), int(can_limit_files())))
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *FLAGS, "-c", _BOOT, import_path(), *limits, *arguments,
+        *command(_BOOT), *limits, *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

@@ -52,6 +52,11 @@ _OWN_DATA = frozenset({Format.HTML, Format.NOTEBOOK})  # their parsers know what
 _WITH_PARTS = frozenset({Format.PDF, Format.EML, Format.MSG, Format.MBOX, Format.ZIP, *_PACKAGES})
 
 
+def reader_modules() -> list[str]:
+    """The modules of all parsers, for a process that loads them before there is a file."""
+    return [*sorted({module for module, _ in _PARSERS.values()}), "rag_service.readers.office.package"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReaderClass:
     """A third-party LlamaIndex reader; only administrators may name one."""

@@ -14,11 +14,13 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
@@ -33,7 +35,9 @@ from rag_service.errors import (
     TooLargeError,
     UnsupportedMediaError,
 )
+from rag_service.readers.bare_interpreter import ENVIRONMENT, boot, command
 from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.fork_server import Forked, ForkServer, ServerLostError
 from rag_service.readers.landlock import landlock_version
 from rag_service.readers.ocr.recognition import NeedsOcrError
 from rag_service.readers.parse import ReaderClass
@@ -42,10 +46,7 @@ from rag_service.readers.seccomp import can_filter_calls
 
 log = structlog.get_logger(__name__)
 
-# -I: no PYTHON* variables, no user site. -S: no .pth files, which run code and cost 10 ms. -B: writes nothing.
-FLAGS = ("-I", "-S", "-B", "-X", "utf8")
-_BOOT = "import sys; sys.path += sys.argv.pop(1).split(':'); from rag_service.readers.sandbox_child import main; main()"
-_ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}  # an empty PATH: parsers may not run programs
+_BOOT = boot("rag_service.readers.sandbox_child")
 _PIPE_CHUNK = 1024 * 1024
 _MAX_COMPLAINT = 8_192  # bytes of stderr kept for the log
 _LIBRARIES = ("docx", "lxml", "msgspec", "openpyxl", "pypdfium2")  # that the child loads
@@ -91,6 +92,7 @@ async def parse_in_sandbox(
     reader: ReaderClass | None = None,
     limits: ParseLimits | None = None,
     ocr: bool | None = None,
+    forks: ForkServer | None = None,
 ) -> ParsedDocument:
     """Parse a file in a subprocess without blocking the event loop; see `parse` for formats and result.
 
@@ -100,6 +102,7 @@ async def parse_in_sandbox(
         file_name: as uploaded.
         reader: used instead of our parsers; gets the path of a copy of the file.
         ocr: whether to recognise text; None: where pages need it and the extra is installed, in a second process.
+        forks: forks the child, unless it gets a `reader` or recognises text; None: it is started.
 
     Raises:
         NeedsOcrError: `ocr` is False, and recognition is installed and would help.
@@ -112,7 +115,7 @@ async def parse_in_sandbox(
     if reader is None:
         try:
             if not ocr:
-                return await _run(data, Request(name), limits)
+                return await _run(data, Request(name), limits, forks)
         except NeedsOcrError:
             if ocr is not None:
                 raise
@@ -123,21 +126,30 @@ async def parse_in_sandbox(
         return await _run(os.fsencode(copy), Request(name, reader, folder), limits)
 
 
-async def _run(data: bytes, request: Request, limits: ParseLimits) -> ParsedDocument:
-    name = request.name
+async def _run(data: bytes, request: Request, limits: ParseLimits, forks: ForkServer | None = None) -> ParsedDocument:
     request = msgspec.structs.replace(request, restricted=can_limit_files())
-    process = await _start(limits)
+    warn_of_missing_limits()
+    if forks is not None and (child := await forks.start(limits.memory_bytes, limits.cpu_seconds, limits.open_files)):
+        # Where the server is lost, that is no fault of the file: it is read by a child of the other kind.
+        with suppress(ServerLostError):
+            return await _read_with(child, request, data, limits)
+    return await _read_with(await _start(limits), request, data, limits)
+
+
+async def _read_with(
+    child: asyncio.subprocess.Process | Forked, request: Request, data: bytes, limits: ParseLimits
+) -> ParsedDocument:
     try:
         async with asyncio.timeout(limits.wall_seconds):
-            output, complaint = await _converse(process, request, data, limits)
-            await process.wait()
+            output, complaint = await _converse(child, request, data, limits)
+            await child.wait()
     except TimeoutError as error:
-        raise _too_slow(name) from error
+        raise _too_slow(request.name) from error
     finally:
-        await end_child(process)
+        await finish(child.end() if isinstance(child, Forked) else _end(child))
     if len(output) > limits.output_bytes:
-        raise TooLargeError(f'"{name}" contains too much text. Split it into smaller files.')
-    return await asyncio.to_thread(_interpret, output, process.returncode, complaint, name)
+        raise TooLargeError(f'"{request.name}" contains too much text. Split it into smaller files.')
+    return await asyncio.to_thread(_interpret, output, child.returncode, complaint, request.name)
 
 
 @cache
@@ -170,31 +182,21 @@ def can_limit_files() -> bool:
 
 
 async def _start(limits: ParseLimits) -> asyncio.subprocess.Process:
-    warn_of_missing_limits()
     numbers = (limits.memory_bytes, limits.cpu_seconds, limits.open_files, os.getpid())
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        *FLAGS,
-        "-c",
-        _BOOT,
-        import_path(),
+        *command(_BOOT),
         *map(str, numbers),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=_ENVIRONMENT,
+        env=ENVIRONMENT,
         cwd="/",
         start_new_session=True,  # a group of its own, so that everything in it can be killed
     )
 
 
-def import_path() -> str:
-    """The import path of this process, absolute: the child starts in / and reads no .pth files."""
-    return ":".join(str(Path(folder).absolute()) for folder in sys.path)
-
-
 async def _converse(
-    process: asyncio.subprocess.Process, request: Request, data: bytes, limits: ParseLimits
+    process: asyncio.subprocess.Process | Forked, request: Request, data: bytes, limits: ParseLimits
 ) -> tuple[bytes, bytes]:
     """Send the document while reading stdout and stderr, so that a full pipe blocks neither side."""
     if process.stdin is None or process.stdout is None or process.stderr is None:
@@ -215,8 +217,7 @@ async def feed(pipe: asyncio.StreamWriter, *parts: bytes) -> None:
                 return
             pipe.write(part)
             await pipe.drain()
-        pipe.close()
-        await pipe.wait_closed()
+        pipe.write_eof()
 
 
 async def _read(pipe: asyncio.StreamReader, limit: int) -> bytes:
@@ -229,20 +230,30 @@ async def _read(pipe: asyncio.StreamReader, limit: int) -> bytes:
 
 async def end_child(process: asyncio.subprocess.Process) -> None:
     """Kill the child if it still runs, drain its pipes and reap it; a cancellation is raised afterwards."""
+    await finish(_end(process))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     if process.stdin is not None:
         process.stdin.close()
-    reaping = asyncio.ensure_future(process.communicate())
+    await process.communicate()
+
+
+async def finish(work: Coroutine[Any, Any, None]) -> None:
+    """Await work of milliseconds to its end; a cancellation is raised afterwards."""
+    working = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
-    while not reaping.done():
+    while not working.done():
         try:
-            await asyncio.shield(reaping)
+            await asyncio.shield(working)
         except asyncio.CancelledError as error:
-            cancelled = error  # a killed child is reaped within milliseconds
+            cancelled = error
     if cancelled is not None:
         raise cancelled
+    working.result()
 
 
 def _interpret(output: bytes, exit_code: int | None, complaint: bytes, name: str) -> ParsedDocument:

@@ -1,7 +1,7 @@
 """Runs inside the sandbox: sets the limits, reads one document from stdin and writes one reply to stdout.
 
-Started by `sandbox` in a bare interpreter. It imports little: the child must start within 150 ms, and code that is not
-loaded cannot be attacked.
+Started by `sandbox` in a bare interpreter, or forked by `fork_server`. It imports little, because code that is not
+loaded cannot be attacked and takes no time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NoReturn
 
 import msgspec
 
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError
-from rag_service.readers.landlock import restrict_to
+from rag_service.readers.landlock import enforce, libc, restrict_to
 from rag_service.readers.ocr.recognition import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.parse import ReaderClass, parse
 from rag_service.readers.seccomp import confine
@@ -32,12 +33,13 @@ _CAPABILITIES_VERSION = 0x20080522
 _DAC_READ_SEARCH = 1 << 2  # kept: libraries may be readable by another user only
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _BATCH = 10_000  # spans that the parent decodes at once: about 10 ms of its event loop
+OWN_PROCESS = "/proc/self"  # of whoever opens it: a child that is forked does without
 # Libraries, their data, and what they ask of the machine; of its configuration no more, which may hold secrets.
 SYSTEM_FILES = (
     "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store", "/etc/ld.so.cache", "/etc/localtime",
     "/etc/mime.types", "/etc/apache2/mime.types", "/etc/httpd/mime.types", "/etc/httpd/conf/mime.types",
     "/etc/passwd", "/etc/nsswitch.conf", "/etc/os-release", "/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf",
-    "/dev/null", "/dev/urandom", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu",
+    "/dev/null", "/dev/urandom", OWN_PROCESS, "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu",
 )  # fmt: skip
 # Optional dependencies of our parsers' libraries that cost time or address space and are not needed for text.
 _NEEDLESS_MODULES = ("numpy", "PIL", "pandas")
@@ -67,27 +69,33 @@ Reply = Success | Failure
 
 def main() -> None:
     """Entry point. Arguments: memory in bytes, CPU seconds, open files, process id of the parent."""
-    memory, cpu_seconds, open_files, parent = (int(argument) for argument in sys.argv[1:5])
-    set_limits(memory, cpu_seconds, open_files, parent)
+    answer_request(*(int(argument) for argument in sys.argv[1:5]))
+
+
+def answer_request(
+    memory: int, cpu_seconds: int, open_files: int, parent: int, *, ruleset: int | None = None, network: bool = False
+) -> NoReturn:
+    """Answer the request on stdin under these limits, and end the process.
+
+    `ruleset`: Landlock's for this process, where it has been prepared; None: it is made here. `network`: nothing takes
+    the network away but the filter of system calls; the process was forked by one that has none.
+    """
+    set_limits(memory, cpu_seconds, open_files, parent, network=network)
     gc.set_threshold(500_000)  # collecting would double the time: nearly all objects stay
     replies = os.dup(1)
     os.dup2(2, 1)  # libraries that print must not garble the reply
     header = sys.stdin.buffer.read(4)
     request = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(header, "big")), type=Request)
-    if request.restricted:
-        restrict_to(
-            [
-                *SYSTEM_FILES,
-                *importable(request.reader.path if request.reader else None),
-                *filter(None, [request.folder]),
-            ]
-        )
+    if request.restricted and ruleset is not None:
+        enforce(ruleset)
+    elif request.restricted:
+        named = request.reader.path if request.reader else None
+        restrict_to([*SYSTEM_FILES, *importable(named), *filter(None, [request.folder])])
     if request.ocr:
         os.nice(_OCR_NICENESS)
     confine()
     if request.reader is None and not request.ocr:
-        for module in _NEEDLESS_MODULES:
-            sys.modules[module] = None  # type: ignore[assignment]  # makes the import fail at once
+        forbid_needless_modules()
     else:
         os.environ["OPENBLAS_NUM_THREADS"] = (
             "1"  # LlamaIndex and recognition load numpy, which may start no threads here
@@ -95,6 +103,12 @@ def main() -> None:
     with os.fdopen(replies, "wb") as stream:
         stream.write(_answer(request))
     os._exit(0)  # the answer is out: tearing down a large heap would only take time
+
+
+def forbid_needless_modules() -> None:
+    """Make the import of large modules that no reader of ours needs fail at once."""
+    for module in _NEEDLESS_MODULES:
+        sys.modules[module] = None  # type: ignore[assignment]
 
 
 def frame(request: Request, data: bytes) -> tuple[bytes, bytes]:
@@ -210,22 +224,26 @@ def _limit(kind: int, pair: tuple[int, int]) -> None:
 
 def _restrict_on_linux(parent: int, *, network: bool) -> None:
     """No new privileges, death with the parent; no network where the kernel permits that (best effort)."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)  # the parent died before the line above
-    if not network and libc.unshare(_CLONE_NEWNET) != 0:
-        libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
-    _drop_capabilities(libc)
+    drop_privileges(network=network)
 
 
-def _drop_capabilities(libc: ctypes.CDLL) -> None:
+def drop_privileges(*, network: bool) -> None:
+    """Give up what a process may gain or has as root, and its network unless it keeps the `network` that it has."""
+    libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if not network and libc().unshare(_CLONE_NEWNET) != 0:
+        libc().unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
+    _drop_capabilities()
+
+
+def _drop_capabilities() -> None:
     """Root could set the clock, watch all files or restart the machine: no limit above is about that."""
     header = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
     sets = ctypes.create_string_buffer(24)  # effective, permitted and inheritable, of 32 capabilities each; twice
-    if libc.capget(header, sets):
+    if libc().capget(header, sets):
         raise OSError(ctypes.get_errno(), "capget")
     kept = struct.unpack("=6I", sets.raw)[1] & _DAC_READ_SEARCH
-    if libc.capset(header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)):
+    if libc().capset(header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)):
         raise OSError(ctypes.get_errno(), "capset")

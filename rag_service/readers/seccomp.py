@@ -22,6 +22,8 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 
+from rag_service.readers.landlock import libc
+
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000 | errno.EACCES
 _AF_UNIX, _OWN_PROCESS = 1, 0
@@ -70,6 +72,7 @@ _IO_URING_SETUP = 425
 _NEW_ATTRIBUTES = (452, 463, 466, 469)  # fchmodat2, setxattrat, removexattrat, file_setattr
 _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _CALL, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in what the filter sees
+_STEP = "=HBBI"
 _X32 = 0x40000000  # from here on, the calls of another table, which has all of them again
 
 
@@ -94,6 +97,15 @@ def confine(*, network: bool = False, changes_attributes: bool = False) -> None:
     """
     if not can_filter_calls():
         return
+    code = compile_filter(network=network, changes_attributes=changes_attributes)
+    steps = len(code) // struct.calcsize(_STEP)
+    if refused := _set_filter(struct.pack("@HP", steps, ctypes.addressof(code))):
+        raise OSError(refused, os.strerror(refused))
+
+
+@cache
+def compile_filter(*, network: bool = False, changes_attributes: bool = False) -> ctypes.Array[ctypes.c_char]:
+    """Return the filter of `confine` as the kernel reads it. A process that forks makes it once for all children."""
     machine = _MACHINES[os.uname().machine]
     denied = (*machine.leaving, *machine.scheduling, *machine.sharing, _IO_URING_SETUP)
     if not network:
@@ -116,12 +128,10 @@ def confine(*, network: bool = False, changes_attributes: bool = False) -> None:
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _FAIL),
     )
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-    if refused := _set_filter(struct.pack("@HP", len(steps), ctypes.addressof(code))):
-        raise OSError(refused, os.strerror(refused))
+    code = b"".join(struct.pack(_STEP, *step) for step in steps)
+    return ctypes.create_string_buffer(code, len(code))
 
 
 def _set_filter(program: bytes | None) -> int:
     """The number of the error; 0 if there is none."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    return ctypes.get_errno() if libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, program, 0, 0) else 0
+    return ctypes.get_errno() if libc().prctl(_PR_SET_SECCOMP, _MODE_FILTER, program, 0, 0) else 0

@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import os
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,8 +21,9 @@ import msgspec
 import structlog
 
 from rag_service.errors import InputError
+from rag_service.readers.bare_interpreter import boot, command
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.sandbox import FLAGS, can_limit_files, end_child, feed, import_path, warn_of_missing_limits
+from rag_service.readers.sandbox import can_limit_files, end_child, feed, warn_of_missing_limits
 from rag_service.sources.declared import DeclaredReader, NewObject, Secret
 from rag_service.sources.reader_child import MAX_METADATA, Done, Failed, Found, Message, Object, Request, Skipped
 from rag_service.sources.source import Item, Listing, UnreadableFileError
@@ -35,7 +35,7 @@ SCHEME = "reader:"
 MAX_ID = 500  # characters
 _MAX_URL = 2000  # characters
 _MAX_REASON = 300  # characters that are shown of what the process says
-_BOOT = "import sys; sys.path += sys.argv.pop(1).split(':'); from rag_service.sources.reader_child import main; main()"
+_BOOT = boot("rag_service.sources.reader_child")
 _DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
@@ -137,7 +137,7 @@ class _Run:
         home = str(self.folder / "home")
         numbers = (limits.memory_mb * 1024**2, max(1, round(limits.minutes * 60)), os.getpid())
         return await asyncio.create_subprocess_exec(
-            sys.executable, *FLAGS, "-c", _BOOT, import_path(), *map(str, numbers),
+            *command(_BOOT), *map(str, numbers),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,  # it may hold secrets

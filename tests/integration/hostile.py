@@ -13,19 +13,32 @@ from pathlib import Path
 from tests.unit.readers import samples
 
 
-def children() -> set[int]:
-    """Processes started by this one that still exist, zombies included."""
+def children(of: int | None = None) -> set[int]:
+    """Processes started by this one, or another, that still exist, zombies included."""
     found = set()
-    for file in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+    for file in Path(f"/proc/{of or os.getpid()}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # the thread has ended since
             found |= {int(pid) for pid in file.read_text().split()}
     return found
 
 
+def descendants() -> set[int]:
+    """Children, and what a fork server among them has forked."""
+    return {pid for child in children() for pid in (child, *children(child))}
+
+
+def is_server(pid: int) -> bool:
+    """Whether a process is a fork server, or has not yet become what it will be."""
+    with contextlib.suppress(OSError):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"sandbox_server" in command and pid in children()
+    return False
+
+
 async def kill_started(before: set[int]) -> None:
     """Wait until this process has started children beside those before, and kill these."""
     for _ in range(2000):
-        if started := children() - before:
+        if started := {pid for pid in descendants() - before if not is_server(pid)}:
             for child in started:
                 os.kill(child, signal.SIGKILL)
             return
@@ -43,9 +56,9 @@ async def watched_memory() -> AsyncIterator[list[int]]:
     seen: list[int] = []
 
     def look() -> None:
-        for pid in children():
+        for pid in descendants():
             with contextlib.suppress(OSError, ValueError, StopIteration):
-                if b"sandbox_child" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if b"rag_service.readers.sandbox" not in Path(f"/proc/{pid}/cmdline").read_bytes():
                     continue  # not yet what it will be, and still with its parent's memory
                 lines = Path(f"/proc/{pid}/status").read_text().splitlines()
                 peaks[pid] = int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024

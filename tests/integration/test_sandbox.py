@@ -6,22 +6,28 @@ import asyncio
 import errno
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, ProtectedError, ReaderKilledError, TooLargeError, UnsupportedMediaError
-from rag_service.readers import sandbox, seccomp
+from rag_service.readers import fork_server, sandbox, seccomp
+from rag_service.readers.fork_server import ForkServer
 from rag_service.readers.landlock import landlock_version
 from rag_service.readers.parse import parse
-from rag_service.readers.sandbox import OCR_LIMITS, ParseLimits, limits_for, parse_in_sandbox
+from rag_service.readers.sandbox import OCR_LIMITS, ParseLimits, limits_for
 from tests.golden.make import made
 from tests.integration.hostile import (
     children,
+    descendants,
     gigabyte_of_zeros,
+    is_server,
     kill_started,
     macro_workbook,
     many_members,
@@ -50,28 +56,48 @@ resource.setrlimit = setrlimit
 MACOS = f"{REFUSES_MEMORY}\nimport sys\nsys.platform = 'darwin'"
 
 NewChildren = Callable[[], set[int]]
+Parse = Callable[..., Coroutine[Any, Any, ParsedDocument]]
 
 
 @pytest.fixture
 def new_children() -> NewChildren:
-    """Processes that this one started since the test began; other tests may have left helpers running."""
-    before = children()
-    return lambda: children() - before
+    """Processes that this one started since the test began, and those that they forked; other tests may have left
+    helpers running. Fork servers stay."""
+    before = descendants()
+    return lambda: {pid for pid in descendants() - before if not is_server(pid)}
+
+
+@pytest.fixture(params=["started", "forked"])
+def forks(request: pytest.FixtureRequest) -> Iterator[ForkServer | None]:
+    """Both ways to a child."""
+    server = ForkServer() if request.param == "forked" else None
+    yield server
+    if server is not None:
+        server.close()
+
+
+@pytest.fixture
+def parse_in_sandbox(forks: ForkServer | None) -> Iterator[Parse]:
+    """Parses in children of both kinds; a server is not lost meanwhile."""
+    with capture_logs() as logged:
+        yield partial(sandbox.parse_in_sandbox, forks=forks)
+    assert "fork_server_lost" not in {line["event"] for line in logged}
 
 
 def inside(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """Let the child run this in place of the parser, under the same restrictions and limits."""
-    monkeypatch.setattr(
-        sandbox,
-        "_BOOT",
-        "import sys; sys.path += sys.argv.pop(1).split(':')\n"
-        "from rag_service.readers import sandbox_child as child\n"
-        "from rag_service.domain import ParsedDocument\n"
-        "def parse(data, *, file_name, reader=None):\n"
-        + "".join(f"    {line}\n" for line in code.splitlines())
-        + "    return ParsedDocument(text=str(result), spans=(), title='t', media_type='text/plain')\n"
-        "child.parse = parse\nchild.main()\n",
-    )
+    for module, name in ((sandbox, "sandbox_child"), (fork_server, "sandbox_server")):
+        monkeypatch.setattr(
+            module,
+            "_BOOT",
+            "import sys; sys.path += sys.argv.pop(1).split(':')\n"
+            "from rag_service.readers import sandbox_child as child\n"
+            "from rag_service.domain import ParsedDocument\n"
+            "def parse(data, *, file_name, reader=None):\n"
+            + "".join(f"    {line}\n" for line in code.splitlines())
+            + "    return ParsedDocument(text=str(result), spans=(), title='t', media_type='text/plain')\n"
+            f"child.parse = parse\nfrom rag_service.readers.{name} import main\nmain()\n",
+        )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +115,7 @@ def inside(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
         (made("xlsx/strict.xlsx"), "a.xlsx"),
     ],
 )
-async def test_result_is_the_same_as_without_sandbox(data: bytes, name: str) -> None:
+async def test_result_is_the_same_as_without_sandbox(data: bytes, name: str, parse_in_sandbox: Parse) -> None:
     assert await parse_in_sandbox(data, file_name=name) == parse(data, file_name=name)
 
 
@@ -119,7 +145,7 @@ async def test_result_is_the_same_as_without_sandbox(data: bytes, name: str) -> 
 )
 @pytest.mark.slow
 async def test_hostile_file_is_refused_in_time_and_within_memory(
-    make: Callable[[], bytes], name: str, kind: type[DocumentError], says: str
+    make: Callable[[], bytes], name: str, kind: type[DocumentError], says: str, parse_in_sandbox: Parse
 ) -> None:
     data = make()
     started = time.monotonic()
@@ -132,7 +158,7 @@ async def test_hostile_file_is_refused_in_time_and_within_memory(
     assert (await parse_in_sandbox(b"the document beside it", file_name="b.txt")).text == "the document beside it"
 
 
-async def test_sheet_with_cells_in_opposite_corners_is_read() -> None:
+async def test_sheet_with_cells_in_opposite_corners_is_read(parse_in_sandbox: Parse) -> None:
     started = time.monotonic()
     document = await parse_in_sandbox(samples.far_corner_xlsx(), file_name="a.xlsx")
     assert document.text == "Sheet: S\nfirst\nlast\n"
@@ -140,19 +166,22 @@ async def test_sheet_with_cells_in_opposite_corners_is_read() -> None:
 
 
 async def test_macos_refuses_the_memory_limit_and_keeps_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What macOS does, before the child sets its limits.
+    # What macOS does, before the child sets its limits; there is no fork server.
     monkeypatch.setattr(sandbox, "_BOOT", f"{MACOS}\n{sandbox._BOOT}")
-    document = await parse_in_sandbox(b"text", file_name="a.txt")
+    document = await sandbox.parse_in_sandbox(b"text", file_name="a.txt")
     assert document.text == "text"
     inside(monkeypatch, "result = resource.getrlimit(resource.RLIMIT_CPU)[0]")
     monkeypatch.setattr(sandbox, "_BOOT", f"{MACOS}\nimport resource\n{sandbox._BOOT}")
-    assert (await parse_in_sandbox(b"x", file_name="a.txt")).text == str(LIMITS.cpu_seconds)
+    assert (await sandbox.parse_in_sandbox(b"x", file_name="a.txt")).text == str(LIMITS.cpu_seconds)
 
 
-async def test_other_systems_do_not_parse_without_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "_BOOT", f"{REFUSES_MEMORY}\n{sandbox._BOOT}")
+async def test_other_systems_do_not_parse_without_the_memory_limit(
+    monkeypatch: pytest.MonkeyPatch, forks: ForkServer | None
+) -> None:
+    for module in (sandbox, fork_server):
+        monkeypatch.setattr(module, "_BOOT", f"{REFUSES_MEMORY}\n{module._BOOT}")
     with pytest.raises(DocumentError):
-        await parse_in_sandbox(b"text", file_name="a.txt")
+        await sandbox.parse_in_sandbox(b"text", file_name="a.txt", forks=forks)
 
 
 def test_missing_limits_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,14 +208,16 @@ def test_a_call_filter_that_the_kernel_refuses_is_an_error(monkeypatch: pytest.M
         seccomp.confine()
 
 
-async def test_memory_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_limit_holds(monkeypatch: pytest.MonkeyPatch, parse_in_sandbox: Parse) -> None:
     inside(monkeypatch, "result = len(bytearray(2 * 1024**3))")
     with pytest.raises(TooLargeError, match="too much memory"):
         await parse_in_sandbox(b"x", file_name="a.txt")
 
 
 @pytest.mark.slow
-async def test_processor_time_limit_holds(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:
+async def test_processor_time_limit_holds(
+    monkeypatch: pytest.MonkeyPatch, new_children: NewChildren, parse_in_sandbox: Parse
+) -> None:
     inside(monkeypatch, "while True: pass\nresult = 0")
     with pytest.raises(DocumentError, match="too long"):
         await parse_in_sandbox(b"x", file_name="a.txt", limits=ParseLimits(cpu_seconds=1))
@@ -200,7 +231,7 @@ def test_a_child_that_gets_a_quarter_of_a_processor_is_not_killed(limits: ParseL
 
 
 async def test_wall_clock_limit_kills_a_sleeping_child(
-    monkeypatch: pytest.MonkeyPatch, new_children: NewChildren
+    monkeypatch: pytest.MonkeyPatch, new_children: NewChildren, parse_in_sandbox: Parse
 ) -> None:
     inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
     with pytest.raises(DocumentError, match="too long"):
@@ -208,7 +239,9 @@ async def test_wall_clock_limit_kills_a_sleeping_child(
     assert not new_children()
 
 
-async def test_output_limit_holds(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:
+async def test_output_limit_holds(
+    monkeypatch: pytest.MonkeyPatch, new_children: NewChildren, parse_in_sandbox: Parse
+) -> None:
     inside(monkeypatch, "result = 'x' * 20_000_000")
     with pytest.raises(TooLargeError, match="too much text"):
         await parse_in_sandbox(b"x", file_name="a.txt", limits=ParseLimits(output_bytes=1_000_000))
@@ -225,14 +258,16 @@ async def test_output_limit_holds(monkeypatch: pytest.MonkeyPatch, new_children:
         "raise SystemExit\nresult = 0",
     ],
 )
-async def test_crash_becomes_an_error_with_its_cause(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+async def test_crash_becomes_an_error_with_its_cause(
+    monkeypatch: pytest.MonkeyPatch, code: str, parse_in_sandbox: Parse
+) -> None:
     inside(monkeypatch, code)
     with pytest.raises(DocumentError, match="made the reader fail") as caught:
         await parse_in_sandbox(b"x", file_name="a.txt")
     assert "exit code" in str(caught.value.__cause__)
 
 
-async def test_underlying_error_reaches_the_log_without_the_text_of_the_document() -> None:
+async def test_underlying_error_reaches_the_log_without_the_text_of_the_document(parse_in_sandbox: Parse) -> None:
     sheet = (
         b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
         b'<sheetData><row r="1"><c r="A1"><v>classified</v></c></row></sheetData></worksheet>'
@@ -245,7 +280,9 @@ async def test_underlying_error_reaches_the_log_without_the_text_of_the_document
     assert "classified" not in cause
 
 
-async def test_a_child_that_others_kill_is_not_called_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_that_others_kill_is_not_called_too_large(
+    monkeypatch: pytest.MonkeyPatch, parse_in_sandbox: Parse
+) -> None:
     before = children()
     inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
     reading = asyncio.create_task(parse_in_sandbox(b"x", file_name="a.txt"))
@@ -271,7 +308,9 @@ def test_a_child_that_died_before_it_was_sent_its_input_is_no_error_of_ours() ->
         runner.run(asyncio.wait_for(run(), 10))
 
 
-async def test_cancellation_kills_the_child(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:
+async def test_cancellation_kills_the_child(
+    monkeypatch: pytest.MonkeyPatch, new_children: NewChildren, parse_in_sandbox: Parse
+) -> None:
     inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
     task = asyncio.create_task(parse_in_sandbox(b"x", file_name="a.txt"))
     while not new_children():
@@ -283,7 +322,9 @@ async def test_cancellation_kills_the_child(monkeypatch: pytest.MonkeyPatch, new
     assert not new_children()
 
 
-async def test_child_inherits_no_environment_and_cannot_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_child_inherits_no_environment_and_cannot_write(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, parse_in_sandbox: Parse
+) -> None:
     monkeypatch.setenv("RAG_SECRET", "hunter2")
     target = tmp_path / "written"
     inside(
@@ -341,7 +382,7 @@ result = sorted(name for name, succeeded in done.items() if succeeded)
 
 @pytest.mark.skipif(landlock_version() < 6, reason="the kernel does not limit files and signals")
 async def test_code_in_a_document_reaches_no_file_secret_process_or_network(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, parse_in_sandbox: Parse
 ) -> None:
     victim = tmp_path / "secret"
     victim.write_text("a secret")
@@ -351,7 +392,9 @@ async def test_code_in_a_document_reaches_no_file_secret_process_or_network(
     assert victim.read_text() == "a secret"
 
 
-async def test_data_beside_modules_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_data_beside_modules_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, parse_in_sandbox: Parse
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)  # as when the service is started in a project's folder
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "passfile").write_text("a secret")
@@ -368,7 +411,9 @@ except OSError:
     assert document.text == "imported" or not landlock_version()
 
 
-async def test_without_landlock_documents_are_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_landlock_documents_are_read_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, parse_in_sandbox: Parse
+) -> None:
     monkeypatch.setattr(sandbox, "can_limit_files", lambda: False)
     assert (await parse_in_sandbox(samples.pdf("text"), file_name="a.pdf")).text.startswith("text")
 
@@ -388,7 +433,7 @@ def test_libraries_that_are_links_to_somewhere_else_are_not_locked_away(
     assert not sandbox.can_limit_files.__wrapped__()
 
 
-async def test_child_loads_no_model_library(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_child_loads_no_model_library(monkeypatch: pytest.MonkeyPatch, parse_in_sandbox: Parse) -> None:
     inside(
         monkeypatch,
         "child.parse = None\nfrom rag_service.readers.parse import parse as real\nreal(data, file_name=file_name)\n"
@@ -399,7 +444,7 @@ async def test_child_loads_no_model_library(monkeypatch: pytest.MonkeyPatch) -> 
         assert f"'{heavy}'" not in loaded
 
 
-async def test_event_loop_stays_free_while_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_event_loop_stays_free_while_parsing(monkeypatch: pytest.MonkeyPatch, parse_in_sandbox: Parse) -> None:
     inside(monkeypatch, "import time\ntime.sleep(60 if data == b'slow' else 0)\nresult = 0")
     slow = asyncio.create_task(parse_in_sandbox(b"slow", file_name="a.txt"))
     async with watched_turns() as turns:

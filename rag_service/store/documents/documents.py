@@ -17,7 +17,7 @@ from rag_service.errors import PermissionDeniedError
 from rag_service.store.corpora import lock_corpora
 from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import delete_chunks, write_chunks
-from rag_service.store.rows import fetch_value, find_one
+from rag_service.store.rows import fetch_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +80,20 @@ class DocumentState:
 
 async def find_document(connection: Connection, corpus_id: UUID, *, name: str) -> DocumentState | None:
     """The document of this name in a corpus."""
-    return await find_one(
-        connection,
-        DocumentState,
-        "SELECT id, content_hash, fingerprint, chunk_count FROM documents"
-        " WHERE corpus_id = %s AND name = %s AND (expires_at IS NULL OR expires_at > now())",
-        [corpus_id, name],
+    return (await find_documents(connection, corpus_id, names=[name])).get(name)
+
+
+async def find_documents(connection: Connection, corpus_id: UUID, *, names: Sequence[str]) -> dict[str, DocumentState]:
+    """The documents of these names in a corpus, as far as there are any."""
+    cursor = await connection.execute(
+        "SELECT name, id, content_hash, fingerprint, chunk_count FROM documents"
+        " WHERE corpus_id = %s AND name = ANY(%s) AND (expires_at IS NULL OR expires_at > now())",
+        [corpus_id, list(names)],
     )
+    return {
+        name: DocumentState(id=id, content_hash=content_hash, fingerprint=fingerprint, chunk_count=count)
+        for name, id, content_hash, fingerprint, count in await cursor.fetchall()
+    }
 
 
 async def store_document(
@@ -102,21 +109,37 @@ async def store_document(
 
     Raises PermissionDeniedError if the identity may not write to the corpus.
     """
-    await lock_corpora(connection, {str(document.corpus_id)})
+    await store_documents(connection, [(document, nodes)], kept=kept)
+
+
+async def store_documents(
+    connection: Connection,
+    documents: Sequence[tuple[NewDocument, Sequence[BaseNode]]],
+    *,
+    kept: int = 0,
+) -> None:
+    """Store documents with their chunks as `store_document` does one, with few statements."""
+    ids = [document.id for document, _ in documents]
+    corpora = [document.corpus_id for document, _ in documents]
+    await lock_corpora(connection, set(map(str, corpora)))
     # A document of this name may have expired and not be purged yet.
     await connection.execute(
-        "DELETE FROM documents WHERE corpus_id = %s AND name = %s AND id <> %s AND expires_at <= now()",
-        [document.corpus_id, document.name, document.id],
+        "DELETE FROM documents d USING unnest(%b::uuid[], %b::text[], %b::uuid[]) AS n(corpus_id, name, id)"
+        " WHERE d.corpus_id = n.corpus_id AND d.name = n.name AND d.id <> n.id AND d.expires_at <= now()",
+        [corpora, [document.name for document, _ in documents], ids],
     )
-    if not await write_row(connection, document, chunk_count=len(nodes)) and not kept:
-        await delete_chunks(connection, document.id)
+    counted = [(document, len(nodes)) for document, nodes in documents]
+    for document_id, is_new in zip(ids, await write_rows(connection, counted), strict=True):
+        if not is_new and not kept:
+            await delete_chunks(connection, document_id)
     await connection.execute(
-        "INSERT INTO document_texts (document_id, corpus_id, text) VALUES (%s, %s, %s)"
+        "INSERT INTO document_texts (document_id, corpus_id, text)"
+        " SELECT * FROM unnest(%b::uuid[], %b::uuid[], %b::text[])"
         " ON CONFLICT (document_id) DO UPDATE SET text = excluded.text",
-        [document.id, document.corpus_id, document.text],
+        [ids, corpora, [document.text for document, _ in documents]],
     )
-    await write_chunks(connection, nodes[kept:])
-    await connection.execute("DELETE FROM tables WHERE document_id = %s", [document.id])
+    await write_chunks(connection, [node for _, nodes in documents for node in nodes[kept:]])
+    await connection.execute("DELETE FROM tables WHERE document_id = ANY(%b)", [ids])
 
 
 async def write_row(connection: Connection, document: NewDocument, *, chunk_count: int) -> bool:
@@ -124,18 +147,34 @@ async def write_row(connection: Connection, document: NewDocument, *, chunk_coun
 
     Raises PermissionDeniedError if the identity may not write to the corpus.
     """
-    values = {
-        **{field.name: getattr(document, field.name) for field in fields(document)},
-        "tags": list(document.tags),
-        "fields": json.dumps(dict(document.fields)),
-        "metadata": json.dumps(dict(document.metadata), default=str),
-        "chunk_count": chunk_count,
-    }
+    (is_new,) = await write_rows(connection, [(document, chunk_count)])
+    return is_new
+
+
+async def write_rows(connection: Connection, documents: Sequence[tuple[NewDocument, int]]) -> list[bool]:
+    """Write rows of documents with their numbers of chunks as `write_row` does one."""
+    values = [
+        {
+            **{field.name: getattr(document, field.name) for field in fields(document)},
+            "tags": list(document.tags),
+            "fields": json.dumps(dict(document.fields)),
+            "metadata": json.dumps(dict(document.metadata), default=str),
+            "chunk_count": chunk_count,
+        }
+        for document, chunk_count in documents
+    ]
     try:
-        is_new: bool = await fetch_value(connection, _WRITE, values)
+        if len(values) == 1:
+            return [await fetch_value(connection, _WRITE, values[0])]
+        cursor = connection.cursor()
+        await cursor.executemany(_WRITE, values, returning=True)
     except psycopg.errors.InsufficientPrivilege as error:
         raise PermissionDeniedError("You can read this corpus but not change it.") from error
-    return is_new
+    are_new: list[bool] = []
+    while len(are_new) < len(values):
+        are_new += [row[0] for row in await cursor.fetchall()]
+        cursor.nextset()
+    return are_new
 
 
 async def read_text(connection: Connection, document_id: UUID) -> str | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from rag_service.errors import ConfigurationError, NotFoundError, StoreError
@@ -21,6 +22,15 @@ from rag_service.store.rows import fetch_value
 _IMPORTS = "imports"  # folder of the ids of corpora whose import is not committed
 _LOOK_SECONDS = 3600.0  # between two looks for lost ones: most object stores charge for each
 MAX_SIZE = 2**30  # bytes; as many as PostgreSQL holds in a value
+
+
+class Original(NamedTuple):
+    """The bytes of a version of a document."""
+
+    document_id: UUID
+    content_hash: str  # SHA-256 of the bytes, in hexadecimal
+    corpus_id: UUID
+    data: bytes
 
 
 class Originals:
@@ -63,6 +73,18 @@ class Originals:
             path = self._path(location)
             await self._call(partial(self._filesystem.makedirs, path.rpartition("/")[0], exist_ok=True))
             await self._call(self._filesystem.pipe_file, path, data)
+
+    async def write_all(self, connection: Connection, originals: Sequence[Original]) -> None:
+        """Keep versions of several documents as `write` does one."""
+        if self._filesystem is not None:
+            for one in originals:
+                await self.write(connection, one.document_id, one.content_hash, corpus_id=one.corpus_id, data=one.data)
+            return
+        await connection.execute(
+            "INSERT INTO originals (document_id, content_hash, corpus_id, data)"
+            " SELECT * FROM unnest(%b::uuid[], %b::text[], %b::uuid[], %b::bytea[]) ON CONFLICT DO NOTHING",
+            [list(column) for column in zip(*originals, strict=True)],
+        )
 
     async def read(self, connection: Connection, document_id: UUID, content_hash: str) -> bytes:
         """The bytes. Raises NotFoundError if there are none that the identity may read, else StoreError."""

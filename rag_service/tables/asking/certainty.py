@@ -79,11 +79,14 @@ def _unused_words(question: Question, results: Sequence[Result]) -> set[str]:
 
 
 def _leaves_cells(result: Result, asked: set[str]) -> bool:
-    """Whether a word that the plan of a look-up does not use stands in another cell of a row that it names."""
+    """Whether a word that the plan of a look-up does not use names another column, or is in its cell of such a row."""
     plan = result.plan
     if plan.operation is not Operation.LOOKUP or plan.column == plan.key or plan.best is not None:
         return False
     used = {plan.column, plan.key, *(one.column for one in plan.filters if one.comparison is not Comparison.CONTAINS)}
+    others = (column.name for place, column in enumerate(plan.table.columns) if place not in used)
+    if asked & {word.key for name in others for word in header_words(name)}:
+        return bool(result.rows)
     return any(
         (asked - _keys_in(row, plan.key, *row.description(plan.table))) & _keys_in(row, place)
         for row in result.rows

@@ -16,7 +16,8 @@ from rag_service.tables.reading.page_rows import find_rows
 
 _CAPTION_LINES = 3
 _CAPTION_LENGTH = 200  # characters of each
-_SENTENCE_END = re.compile(r"[.!?…。](?:$|(?<!\d\.)(?<!\b\w\.)\s)")  # not in "Table 1. Depots", nor behind an initial
+_SENTENCE_END = re.compile(r"[.!?…。](?:$|(?<!\b\w\.)\s)")  # not behind an initial
+_NUMBERED = re.compile(r"\A\W*(?:[^\W\d]+\W+){0,2}\d+\.\s")  # "Table 1. Depots"
 _BETWEEN = re.compile(r" \| (?:(?P<label>.*): )?", re.DOTALL)
 _LETTERS = re.compile(r"[A-Z]+")
 
@@ -104,7 +105,11 @@ class Block:
     @property
     def caption(self) -> tuple[str, ...]:
         """The titles above it. A paragraph is none: its words tell of other things as well."""
-        return tuple(text for text in self.above if len(text) < _CAPTION_LENGTH and not _SENTENCE_END.search(text))
+        return tuple(
+            text
+            for text in self.above
+            if len(text) < _CAPTION_LENGTH and not _SENTENCE_END.search(_NUMBERED.sub("", text))
+        )
 
 
 def read_blocks(lines: Iterator[Line]) -> Iterator[Block]:

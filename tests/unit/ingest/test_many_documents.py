@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import BaseNode
 
 from rag_service.domain import LOCAL_ADMIN, CorpusKind, ParsedDocument
 from rag_service.errors import DocumentError
 from rag_service.indices import load_index
+from rag_service.ingest import ingestor as ingestor_module
+from rag_service.ingest.batches import MOST_BYTES
 from rag_service.ingest.documents import Ingested, Outcome
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.store.corpora import Corpus, create_corpus
-from rag_service.store.database import Database
-from rag_service.store.documents.documents import DocumentInput
+from rag_service.store.database import Connection, Database
+from rag_service.store.documents.documents import DocumentInput, NewDocument
+from rag_service.store.documents.originals import Originals
 
 USER = LOCAL_ADMIN
 
@@ -26,6 +31,10 @@ USER = LOCAL_ADMIN
 async def corpus_of(database: Database) -> Corpus:
     async with database.transaction(USER) as connection:
         return await create_corpus(connection, USER, name="bench", kind=CorpusKind.PERSONAL, index_name="general")
+
+
+async def parse_at_once(data: bytes, file_name: str) -> ParsedDocument:
+    return parse(data, file_name=file_name)
 
 
 async def sources(*names: str) -> AsyncIterator[DocumentInput]:
@@ -106,3 +115,106 @@ async def test_documents_that_belong_together_take_turns(
         found_files(), corpus=await corpus_of(database), index=load_index("general"), identity=USER
     )
     assert [outcome.outcome async for _, outcome in found if isinstance(outcome, Ingested)] == expected
+
+
+async def small_sources(number: int, more: str = "", **wrong: bytes) -> AsyncIterator[DocumentInput]:
+    for one in range(number):
+        name = f"{one:03}.txt"
+        yield DocumentInput(data=wrong.get(f"n{one}", f"Something about {name}.{more}".encode()), file_name=name)
+
+
+async def test_small_documents_are_stored_together_and_a_large_one_alone(
+    database: Database, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    real = ingestor_module.write_documents
+
+    async def write(connection: Connection, documents: Sequence[tuple[NewDocument, Sequence[BaseNode]]]) -> None:
+        written.append(len(documents))
+        await real(connection, documents)
+
+    monkeypatch.setattr(ingestor_module, "write_documents", write)
+    ingestor = Ingestor(
+        database, fake_embedding, FileReader(parse_at_once), originals=Originals(), model="fake", dimension=384
+    )
+    corpus = await corpus_of(database)
+    large = b"A sentence of some length. " * (MOST_BYTES // 20)
+    for expected, more in ((Outcome.ADDED, ""), (Outcome.UNCHANGED, ""), (Outcome.REPLACED, " More.")):
+        found = {
+            source.file_name: outcome
+            async for source, outcome in ingestor.ingest_all(
+                small_sources(70, more, n5=b"", n40=large + more.encode()),
+                corpus=corpus,
+                index=load_index("general"),
+                identity=USER,
+            )
+        }
+        assert len(found) == 70
+        assert isinstance(found.pop("005.txt"), DocumentError)
+        assert {outcome.outcome for outcome in found.values() if isinstance(outcome, Ingested)} == {expected}
+    assert sum(written) == 2 * 69
+    assert len(written) <= 2 * 8
+    async with database.transaction(USER) as connection:
+        rows = await (
+            await connection.execute(
+                "SELECT d.name, t.text, d.chunk_count, (SELECT count(*) FROM data_chunks c WHERE c.document_id = d.id),"
+                " (SELECT count(DISTINCT term) FROM postings p WHERE p.document_id = d.id) > 0, o.data"
+                " FROM documents d JOIN document_texts t ON t.document_id = d.id"
+                " JOIN originals o ON o.document_id = d.id ORDER BY d.name"
+            )
+        ).fetchall()
+    assert len(rows) == 69
+    for name, text, count, chunks, has_terms, data in rows:
+        assert (name in text or name == "040.txt") and "More." in text
+        assert (count, has_terms) == (chunks, True)
+        assert bytes(data).decode().strip() == text.strip()
+
+
+async def test_what_the_database_refuses_of_one_document_concerns_no_other_of_its_batch(
+    database: Database, fake_embedding: BaseEmbedding
+) -> None:
+    async def record(connection: Connection, source: DocumentInput, document_id: UUID) -> None:
+        if source.file_name == "003.txt":
+            raise DocumentError("refused")
+
+    ingestor = Ingestor(database, fake_embedding, FileReader(parse_at_once), model="fake", dimension=384)
+    corpus = await corpus_of(database)
+    found = {
+        source.file_name: outcome
+        async for source, outcome in ingestor.ingest_all(
+            small_sources(8), corpus=corpus, index=load_index("general"), identity=USER, stored=record
+        )
+    }
+    assert [name for name, outcome in found.items() if isinstance(outcome, DocumentError)] == ["003.txt"]
+    async with database.transaction(USER) as connection:
+        cursor = await connection.execute("SELECT count(*) FROM documents")
+        assert await cursor.fetchone() == (7,)
+
+
+async def test_what_sources_raise_ends_the_run(database: Database, fake_embedding: BaseEmbedding) -> None:
+    async def failing() -> AsyncIterator[DocumentInput]:
+        yield DocumentInput(data=b"One.", file_name="one.txt")
+        raise OSError("gone")
+
+    ingestor = Ingestor(database, fake_embedding, FileReader(parse_at_once), model="fake", dimension=384)
+    found = ingestor.ingest_all(failing(), corpus=await corpus_of(database), index=load_index("general"), identity=USER)
+    with pytest.raises(OSError, match="gone"):
+        _ = [outcome async for outcome in found]
+
+
+async def test_what_comes_slowly_does_not_wait_for_a_batch(database: Database, fake_embedding: BaseEmbedding) -> None:
+    stored = asyncio.Event()
+
+    async def slow() -> AsyncIterator[DocumentInput]:
+        yield DocumentInput(data=b"One.", file_name="one.txt")
+        await asyncio.wait_for(stored.wait(), 60)
+        yield DocumentInput(data=b"Two.", file_name="two.txt")
+
+    async def record(connection: Connection, source: DocumentInput, document_id: UUID) -> None:
+        stored.set()
+
+    ingestor = Ingestor(database, fake_embedding, FileReader(parse_at_once), model="fake", dimension=384)
+    found = ingestor.ingest_all(
+        slow(), corpus=await corpus_of(database), index=load_index("general"), identity=USER, stored=record
+    )
+    assert [source.file_name async for source, _ in found] == ["one.txt", "two.txt"]

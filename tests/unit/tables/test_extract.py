@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from openpyxl import Workbook
 
 from rag_service.readers.parse import parse
@@ -70,6 +71,18 @@ def test_cells_know_where_they_stand_in_the_stored_text() -> None:
 def test_the_caption_is_what_stands_above_the_header() -> None:
     (table,) = tables_of(("Stocks of the north, in units",), (), HEAD, *ROWS)
     assert table.caption == "Stocks of the north, in units"
+
+
+@pytest.mark.parametrize(
+    ("above", "caption"),
+    [
+        ("Table 1. Stocks of the north", "Table 1. Stocks of the north"),
+        ("A year ago there were 21. The shifts stay as follows:", ""),
+    ],
+)
+def test_a_number_ends_a_sentence_unless_it_is_that_of_the_title(above: str, caption: str) -> None:
+    (table,) = tables_of((above,), (), HEAD, *ROWS)
+    assert table.caption == caption
 
 
 def test_a_paragraph_above_the_header_is_no_caption_but_tells_the_unit() -> None:

@@ -299,9 +299,10 @@ class _Resolver:
         if not base.filters and counted not in self._match.row_places:
             return []  # "how many places": perhaps a text tells it, and not the rows
         quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
-        if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
+        is_of_pieces = not filtered.issuperset(quantities) and not self._names_rows()
+        if len(quantities) == 1 and is_of_pieces:
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
-        return [replace(count, is_doubtful=base.is_doubtful or named or is_different)]
+        return [replace(count, is_doubtful=base.is_doubtful or named or is_different or is_of_pieces)]
 
     def _numbers_rows(self, counted: Mention) -> bool:
         """Whether a column numbers the rows instead of counting something in each: "Game" for "how many games"."""
