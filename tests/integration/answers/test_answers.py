@@ -262,11 +262,15 @@ async def test_of_two_like_documents_the_newer_one_comes_first(service: Componen
     assert [hit.chunk.document.file_name for hit in found.passages] == ["second.txt", "first.txt"]
 
 
-async def test_only_the_debug_level_has_question_prompt_and_documents(service: Components, ingest: Ingest) -> None:
-    await ingest(LEAVE, "leave.md")
+async def test_only_the_debug_level_has_question_prompt_and_documents(
+    open_service: OpenService, ollama: OllamaDouble
+) -> None:
     question = "When do unused vacation days expire?"
-    with capture_logs() as lines:
-        answer = await service.engine.answer(ask(question))
+    ollama.script("/api/chat", chat(Say("Unused vacation days expire. [C1]"), Done()))
+    async with open_service(chat_provider="ollama", ollama_url=ollama.url, judge="none") as service:
+        await service.ingest(DocumentInput(data=LEAVE.encode(), file_name="leave.md"), LOCAL_ADMIN)
+        with capture_logs() as lines:
+            answer = await service.engine.answer(ask(question))
     (prompt,) = [line for line in lines if line["event"] == "prompt"]
     assert prompt["log_level"] == "debug"
     assert question in prompt["prompt"][-1] and answer.shown[0].chunk.text in prompt["prompt"][-1]
