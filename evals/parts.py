@@ -23,7 +23,7 @@ from rag_service.domain import LOCAL_ADMIN, Answer, CorpusKind, Decision, Filter
 from rag_service.evaluation.metrics import holds_answer
 from rag_service.language.words import words
 from rag_service.observability.logs import configure_logging
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus, find_corpus
 from rag_service.store.documents.documents import DocumentInput
@@ -68,7 +68,7 @@ async def ask_parts(service: Components, asked: Sequence[dict[str, Any]]) -> lis
     for one in asked:
         filters = Filters(corpus_ids=(corpora[one["corpus"]],))
         answer = await service.engine.answer(
-            RagQuery(one["question"], identity=LOCAL_ADMIN, filters=filters, recorded=False)
+            Question(one["question"], identity=LOCAL_ADMIN, filters=filters, recorded=False)
         )
         quoted = [bool(part["answers"]) and holds_answer(answer.text, part["answers"]) for part in one["parts"]]
         told = [is_told or _names_missing(part, answer) for part, is_told in zip(one["parts"], quoted, strict=True)]

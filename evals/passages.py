@@ -20,7 +20,7 @@ from evals.written.measure import WITHOUT, Bench, open_bench
 from rag_service.answering.prompt.templates import new_boundary, render_passage
 from rag_service.domain import LOCAL_ADMIN, Filters, Hit, Scores
 from rag_service.language.words import count_tokens
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.search.reach import read_chunks
 
 SETS = (
@@ -67,10 +67,10 @@ async def _measure(
 async def _order(bench: Bench, name: str, text: str) -> dict[str, list[Hit]]:
     """Return the passages in the orders that are compared."""
     filters = Filters(corpus_ids=(bench.corpora[name],))
-    query = RagQuery(text, identity=LOCAL_ADMIN, top_k=_TOP, filters=filters)
-    best = list(await bench.backend.components.engine.search(query))
-    others = frozenset() if query.versions is None else query.versions.others
-    rest = [hit for hit in query.found.hits if hit.chunk.document.id not in others]
+    question = Question(text, identity=LOCAL_ADMIN, top_k=_TOP, filters=filters)
+    found = await bench.backend.components.engine.search(question)
+    best, others = found.passages, found.other_versions
+    rest = [hit for hit in found.hits if hit.chunk.document.id not in others]
     near, whole = [], []
     for hit in best:
         chunks = await _read(bench, hit)

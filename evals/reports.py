@@ -15,7 +15,7 @@ from typing import Any
 from rag_service.cli.running import read_quiet_settings
 from rag_service.components import open_components
 from rag_service.domain import LOCAL_ADMIN, Answer, Decision
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 
 
 def is_right(asked: dict[str, Any], answer: Answer) -> bool:
@@ -31,7 +31,7 @@ async def measure(name: str) -> str:
     right = certain = wrong = 0
     async with open_components(read_quiet_settings()) as components:
         for asked in questions:
-            answer = await components.engine.answer(RagQuery(asked["question"], identity=LOCAL_ADMIN))
+            answer = await components.engine.answer(Question(asked["question"], identity=LOCAL_ADMIN))
             proceeds = answer.decision is Decision.CAN_PROCEED
             if is_right(asked, answer):
                 right, certain = right + 1, certain + proceeds

@@ -32,7 +32,7 @@ from rag_service.components import Components, Plugins, open_components
 from rag_service.domain import LOCAL_ADMIN, CorpusKind, Decision, Filters
 from rag_service.evaluation.metrics import holds_answer
 from rag_service.observability.logs import configure_logging
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus, find_corpus
 from rag_service.store.documents.documents import DocumentInput
@@ -92,7 +92,7 @@ async def ask_steps(service: Components, asked: Sequence[dict[str, Any]], model:
     for one in asked:
         if model is not None:
             model.script = list(one["steps"])
-        query = RagQuery(one["question"], identity=LOCAL_ADMIN, filters=Filters(corpus_ids=(corpus,)), recorded=False)
+        query = Question(one["question"], identity=LOCAL_ADMIN, filters=Filters(corpus_ids=(corpus,)), recorded=False)
         answer = await service.engine.answer(query)
         passages = [hit.chunk.text for hit in answer.shown]
         held = sum(any(_holds(text, needed["holds"]) for text in passages) for needed in one["passages"])

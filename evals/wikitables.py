@@ -33,7 +33,7 @@ from rag_service.components import Components, open_components
 from rag_service.domain import LOCAL_ADMIN, Answer, CorpusKind, Decision, Filters, ProofMethod
 from rag_service.language.words import fold
 from rag_service.observability.logs import configure_logging
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.documents.documents import DocumentInput
@@ -109,7 +109,7 @@ async def ask(
     for one in asked:
         chosen = () if together else (documents[one.table],)
         filters = Filters(corpus_ids=(corpus.id,), document_ids=chosen)
-        answer = await service.engine.answer(RagQuery(one.text, identity=LOCAL_ADMIN, filters=filters, recorded=False))
+        answer = await service.engine.answer(Question(one.text, identity=LOCAL_ADMIN, filters=filters, recorded=False))
         replies.append(
             Reply(
                 question=one,

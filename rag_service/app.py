@@ -20,8 +20,8 @@ from llama_index.core.schema import TransformComponent
 from rag_service.advisor.schema import AdvisorResponse, Inquiry, RequiredData, ResponseRequest
 from rag_service.agents.chat import ChatOutcome, ChatQuery
 from rag_service.answering.checking import CheckedSentences, GivenPassage
+from rag_service.answering.drafts.events import AnswerEvent
 from rag_service.answering.engine import CitedQueryEngine
-from rag_service.answering.events import AnswerEvent
 from rag_service.answering.record import Difference
 from rag_service.api.advisor.routes import AdvisorServices, advisor_router
 from rag_service.api.application import create_litestar
@@ -37,7 +37,7 @@ from rag_service.api.tenancy import tenancy_router
 from rag_service.auth.authenticator import choose_authentication, local_administrator
 from rag_service.auth.sign_in import SignIn
 from rag_service.components import Components, Plugins, open_components, open_keyword_engine
-from rag_service.domain import Hit, Identity, Role
+from rag_service.domain import Identity, Role
 from rag_service.errors import ConfigurationError, ReadOnlyKnowledgeError
 from rag_service.indices import load_index, shipped_names
 from rag_service.ingest.documents import Ingested
@@ -49,8 +49,9 @@ from rag_service.models.judge.judge import Judge
 from rag_service.models.servers.clients import build_probes
 from rag_service.models.servers.resilience import Slots
 from rag_service.observability.metrics import Channel, Metrics
+from rag_service.retrieval.found import Found
 from rag_service.retrieval.knowledge_base import load_knowledge_base
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope
 from rag_service.store.documents.documents import DocumentInput, read_text
@@ -149,8 +150,8 @@ async def _with_keyword_engine(
 ) -> AsyncGenerator[None]:
     async with opened as engine:
 
-        def answer(query: RagQuery, channel: Channel) -> AsyncGenerator[AnswerEvent]:
-            return metered_answer(engine.stream(query), metrics, channel=channel)
+        def answer(question: Question, channel: Channel) -> AsyncGenerator[AnswerEvent]:
+            return metered_answer(engine.stream(question), metrics, channel=channel)
 
         async def ingest(source: DocumentInput, identity: Identity) -> Ingested:
             raise ReadOnlyKnowledgeError("The knowledge base is a file; documents cannot be uploaded to it.")
@@ -239,9 +240,9 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
             shared=settings.auth.mode != "none",
         )  # fmt: skip
 
-    def answer(query: RagQuery, channel: Channel) -> AsyncGenerator[AnswerEvent]:
+    def answer(question: Question, channel: Channel) -> AsyncGenerator[AnswerEvent]:
         return metered_answer(
-            limiter.limited(_by_turns(parts.engine.stream(query), quoting, query.identity), query.identity),
+            limiter.limited(_by_turns(parts.engine.stream(question), quoting, question.identity), question.identity),
             parts.metrics,
             channel=channel,
         )
@@ -266,9 +267,9 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
 
     turns = make_turns(shared=settings.auth.mode != "none")
 
-    async def search(query: RagQuery) -> tuple[Hit, ...]:
-        async with turns.searches.take(query.identity.user_id):
-            return await parts.engine.search(query)
+    async def search(question: Question) -> Found:
+        async with turns.searches.take(question.identity.user_id):
+            return await parts.engine.search(question)
 
     return Services(
         settings=settings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -24,7 +24,7 @@ from rag_service.answering.checking import TextChecker
 from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recall, Recorder, build_engine
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
-from rag_service.answering.record import AnswerRecorder, Difference, compare_records, recorded_query
+from rag_service.answering.record import AnswerRecorder, Difference, compare_records, recorded_question
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.errors import NotFoundError
@@ -162,18 +162,18 @@ class Components:
     async def replay(self, answer_id: UUID, identity: Identity) -> list[Difference]:
         """Ask a recorded question again, keeping no record, and say what changed."""
         before = await self.read_answer(answer_id, identity)
-        query = recorded_query(before, identity)
-        if query.agent_id is None:
-            query.recorded = False
-            answer = await self.engine.answer(query)
+        question = replace(recorded_question(before, identity), recorded=False)
+        if question.agent_id is None:
+            run = self.engine.begin(question)
+            answer = await self.engine.answer(run)
         else:
             try:
                 async with self.database.transaction(identity) as connection:
-                    agent = await read_agent(connection, query.agent_id)
+                    agent = await read_agent(connection, question.agent_id)
             except NotFoundError:
                 return [Difference(what="agent", detail="it was deleted, and with it its model and instructions")]
-            answer = await self.agent_chat.repeat(query, agent)
-        return compare_records(before, self.recorder.make_record(query, answer))
+            run, answer = await self.agent_chat.repeat(question, agent)
+        return compare_records(before, self.recorder.make_record(run, answer))
 
     async def open_sync(
         self,

@@ -71,16 +71,16 @@ FAULTS = (
         "figures of nowhere go unnoticed", "rag_service/answering/proof/verify.py",
         "Where nobody judges well, a sentence with a figure that its words do not have is in no doubt.",
         'return "" if figure is None else f"', 'return "" if figure else f"',
-        ("tests/unit/answering/test_judged.py",),
+        ("tests/unit/answering/drafts/test_judged.py",),
     ),
     Fault(
-        "a judge needs no words", "rag_service/answering/judged.py",
+        "a judge needs no words", "rag_service/answering/drafts/judged.py",
         "A judge that says yes to everything, and names no words for it, puts a tick on wrong sentences.",
         "        elif not has_words:\n", "        elif False:\n",
-        ("tests/unit/answering/test_judged.py",),
+        ("tests/unit/answering/drafts/test_judged.py",),
     ),
     Fault(
-        "unchecked sentences may proceed", "rag_service/answering/synthesizer.py",
+        "unchecked sentences may proceed", "rag_service/answering/decision/conclusion.py",
         "An answer of which only one sentence is proved is passed on as reliable.",
         "not checked.has_proof or bool(checked.flagged or checked.withheld)", "not checked.has_proof",
         ("tests/integration/answers/test_answers.py",),
@@ -95,7 +95,7 @@ FAULTS = (
     Fault(
         "threshold not applied", "rag_service/retrieval/postprocessors.py",
         "Passages that have nothing to do with the question are answered from.",
-        "return hits[: max(relevant, default=0)]", "return hits",
+        "with_passages(hits[: max(relevant, default=0)])", "with_passages(hits)",
         ("tests/integration/answers/test_answers.py",),
     ),
     Fault(
@@ -156,7 +156,7 @@ FAULTS = (
         "question logged", "rag_service/answering/engine.py",
         "Logs hold what users ask.",
         'log.info("answer_started", answer_id=str(answer_id),',
-        'log.info("answer_started", question=query.question, answer_id=str(answer_id),',
+        'log.info("answer_started", question=run.question.text, answer_id=str(answer_id),',
         ("tests/integration/answers/test_answers.py", "tests/integration/resilience/test_canary.py"),
     ),
     Fault(

@@ -26,7 +26,7 @@ from evals.benchmarks.timing import Row, Times, time_each
 from evals.benchmarks.wire import Client, served
 from rag_service.errors import InputError
 from rag_service.retrieval.hybrid import HybridRetriever
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 
 _SEED = 20_260_102
 _WORDS = 8  # of a question
@@ -55,7 +55,7 @@ async def measure_answers(bench: IngestBench, folder: Path, options: AnswerOptio
     )
 
     async def search(question: str) -> None:
-        await retriever.search(RagQuery(question, identity=BENCH_USER))
+        await retriever.search(Question(question, identity=BENCH_USER))
 
     embedding = await time_each(bench.embedding.aget_query_embedding, questions)
     await time_each(search, questions[:20])

@@ -15,7 +15,7 @@ from evals.benchmarks.timing import Row, summarise
 from rag_service.domain import LOCAL_ADMIN, Answer, Filters
 from rag_service.evaluation.run import RunOptions, find_set
 from rag_service.evaluation.workspace import open_workspace
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 
 _QUOTING = {"chat_provider": "extractive", "embedding_provider": "local", "judge": "none"}
@@ -45,11 +45,11 @@ async def ask_twice(settings: Settings, paths: Sequence[Path]) -> list[Asked]:
             corpus = await workspace.load(loaded, workspace.index_named(index_name), lambda _: None)
             filters = Filters(corpus_ids=(corpus.id,))
             engine, top_k = workspace.components.engine, workspace.settings.retrieval.top_k
-            await engine.answer(RagQuery(_WARM_UP, identity=LOCAL_ADMIN, filters=filters, top_k=top_k))
+            await engine.answer(Question(_WARM_UP, identity=LOCAL_ADMIN, filters=filters, top_k=top_k))
             for question in loaded.questions:
                 times = []
                 for _ in range(2):
-                    query = RagQuery(question.text, identity=LOCAL_ADMIN, filters=filters, top_k=top_k)
+                    query = Question(question.text, identity=LOCAL_ADMIN, filters=filters, top_k=top_k)
                     started = time.process_time()
                     reply = await engine.answer(query)
                     times.append((time.process_time() - started) * 1000)

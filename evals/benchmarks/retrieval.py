@@ -23,7 +23,7 @@ from rag_service.indices import IndexDefinition
 from rag_service.language.words import terms
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.planner import make_plan
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.search.dense import search_dense
 from rag_service.store.search.lexical import LexicalSearch
 from rag_service.store.search.postings import weigh_terms
@@ -101,7 +101,7 @@ async def _measure(bench: Bench, selectivity: str, queries: Sequence[BenchQuery]
     )
 
     async def ours(query: BenchQuery) -> float:
-        request = RagQuery(query.text, identity=BENCH_USER, filters=filters, candidates=TOP)
+        request = Question(query.text, identity=BENCH_USER, filters=filters, candidates=TOP)
         return await milliseconds_of(retriever.search(request))
 
     async def bare(query: BenchQuery) -> float:

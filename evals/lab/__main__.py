@@ -11,7 +11,7 @@ import click
 from evals.lab.language_directions import measure_directions, write_directions
 from evals.lab.sentence_weights import Example, collect_examples, cross_validate, write_weights
 from evals.lab.written_confidence import fit_written, measure_bands, read_replies, write_fit
-from rag_service.answering.confidence import WRITTEN_FIT, WRITTEN_SIGNALS, read_fit
+from rag_service.answering.decision.confidence import WRITTEN_FIT, WRITTEN_SIGNALS, read_fit
 from rag_service.cli.running import failures, progress, read_quiet_settings, run_command
 from rag_service.evaluation.workspace import open_workspace
 from rag_service.settings import Settings
@@ -90,7 +90,7 @@ def confidence(replies: Path, half: str, output: Path | None, run: str) -> None:
     """Fit the confidence of written answers to REPLIES, or without --output, measure the shipped fit on them.
 
     REPLIES is what `python -m evals.written --json REPLIES` wrote. The shipped file is
-    rag_service/answering/written_confidence.json.
+    rag_service/answering/decision/written_confidence.json.
     """
     known = read_replies(replies, half=half)
     if output is not None:

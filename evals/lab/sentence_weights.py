@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from rag_service.answering.prompt.packing import write_prompt
-from rag_service.answering.prompt.templates import load_prompts
+from rag_service.answering.answerers.evidence import gather_evidence
+from rag_service.answering.prompt.notices import make_notices
+from rag_service.answering.prompt.packing import pack_sources
+from rag_service.answering.prompt.templates import load_prompts, new_boundary
 from rag_service.errors import InputError
 from rag_service.evaluation.eval_set import SetKind
 from rag_service.evaluation.metrics import holds_answer
@@ -23,7 +25,7 @@ from rag_service.evaluation.run import RunOptions, Steps, ask_of, find_set, load
 from rag_service.evaluation.workspace import Workspace
 from rag_service.models.embedding.guarded import local_model
 from rag_service.models.embedding.relevance import UNSCALED
-from rag_service.models.extractive.extractive import Evidence, rate_by_tokens, rate_by_vectors, rate_by_words
+from rag_service.models.extractive.extractive import rate_by_tokens, rate_by_vectors, rate_by_words
 from rag_service.models.extractive.late_interaction import TOKEN_FEATURES, cut_windows
 from rag_service.models.extractive.weights import SIMILARITY, WORD_FEATURES
 
@@ -91,13 +93,13 @@ async def collect_examples(workspace: Workspace, paths: Sequence[Path], steps: S
             steps.advance(1)
             if not question.answers:
                 continue
-            query = ask_of(corpus, question, options, top_k=settings.retrieval.top_k, threshold=0.0)
-            hits = await components.engine.search(query)
-            if not hits:
+            asked = ask_of(corpus, question, options, top_k=settings.retrieval.top_k, threshold=0.0)
+            run = replace(components.engine.begin(asked), retrieved=await components.engine.search(asked))
+            if not run.found.passages:
                 continue
-            query.model = components.chat
-            prompted = write_prompt(query, hits, prompts=prompts, settings=settings)
-            evidence: Evidence = prompted.messages[-1].evidence  # type: ignore[attr-defined]  # a GroundedMessage
+            sources = run.found.passages
+            context = pack_sources(run, sources, settings=settings.answers, boundary=new_boundary())
+            evidence = gather_evidence(run, context.hits, make_notices(run.found, sources, prompts))
             sentences, words = rate_by_words(evidence)
             sentences, words = sentences[:_MAX_CANDIDATES], words[:_MAX_CANDIDATES]
             right = np.array([holds_answer(f"{each.header}\n{each.text}", question.answers) for each in sentences])

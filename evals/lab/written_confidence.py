@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from evals.written.judge import JUDGES
-from rag_service.answering.confidence import WRITTEN_SIGNALS, ConfidenceFit, written_signals
+from rag_service.answering.decision.confidence import WRITTEN_SIGNALS, ConfidenceFit, written_signals
 from rag_service.fitting.logistic import fit_logistic
 
 _RIDGE = 0.1  # a judge that is always right separates the answers, and would make certain what is not

@@ -1,6 +1,6 @@
 """`python -m evals.sets.ledger`: what each rule of quoted replies is worth, written to `ledger.json`.
 
-The rules of certain quotes (`answer_gate.QUOTE_RULES`) and the features that choose sentences (`weights.py`) are
+The rules of certain quotes (`gate.QUOTE_RULES`) and the features that choose sentences (`weights.py`) are
 switched off one at a time. Each question is asked once: a rule is switched off by leaving out what it said of the
 quote, a feature by taking its weight out of the scores.
 """
@@ -24,7 +24,7 @@ import numpy as np
 from evals.sets.measure import Reply, ingest_set, is_said, judge_reply
 from evals.sets.questions import Question, read_set, set_names
 from rag_service import open_service
-from rag_service.answering import answer_gate
+from rag_service.answering.decision import gate
 from rag_service.models.extractive import extractive
 from rag_service.models.extractive.extractive import COMPARED, Evidence, rate_by_tokens, rate_by_vectors, rate_by_words
 from rag_service.models.extractive.late_interaction import TOKEN_FEATURES, cut_windows
@@ -35,7 +35,7 @@ from rag_service.settings.models import PACKAGED_MODEL
 
 FILE = Path(__file__).with_name("ledger.json")
 FEATURES = (*WORD_FEATURES, *TOKEN_FEATURES, SIMILARITY)
-RULES = (*answer_gate.QUOTE_RULES, *FEATURES)
+RULES = (*gate.QUOTE_RULES, *FEATURES)
 ALL = "all"  # sets together
 # Prose of the developed halves, and of blind ones, whose replies nobody reads: they are only counted.
 SETS = (
@@ -146,9 +146,9 @@ def _watched(seen: _Seen) -> Iterator[None]:
     select = extractive.select_sentences
 
     def note_rules(question: str, citations: Any, passages: Any, language: str) -> bool:
-        quoted = answer_gate.Quoted(question=question, citations=citations, passages=passages, language=language)
+        quoted = gate.Quoted(question=question, citations=citations, passages=passages, language=language)
         if citations and seen.broken is None:
-            seen.broken = {name for name, against in answer_gate.QUOTE_RULES.items() if against(quoted)}
+            seen.broken = {name for name, against in gate.QUOTE_RULES.items() if against(quoted)}
         return False
 
     async def note_choice(evidence: Evidence, embedding: Any, **options: Any) -> list[Sentence]:
@@ -157,7 +157,7 @@ def _watched(seen: _Seen) -> Iterator[None]:
         return await select(evidence, embedding, **options)
 
     with (
-        patch.object(answer_gate, "is_about_another", note_rules),
+        patch.object(gate, "is_about_another", note_rules),
         patch.object(extractive, "select_sentences", note_choice),
     ):
         yield
@@ -190,7 +190,7 @@ def _count_rules(tally: _Tally, reply: Reply, broken: set[str] | None) -> None:
     """Count a reply that is certain but for the one rule that speaks against it."""
     if broken is None:
         return
-    for rule in answer_gate.QUOTE_RULES:
+    for rule in gate.QUOTE_RULES:
         tally.replies[rule] += reply.is_green
         if reply.is_green and broken == {rule}:
             is_wrong = not reply.is_right or not reply.is_answerable

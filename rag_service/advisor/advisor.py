@@ -30,7 +30,9 @@ from rag_service.advisor.schema import (
     ResponseRequest,
     SectionReply,
 )
-from rag_service.answering.confidence import MIN_CONFIDENCE
+from rag_service.answering.decision.confidence import MIN_CONFIDENCE
+from rag_service.answering.decision.reasons import decide, find_doubts, make_reasons
+from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.prompt.packing import (
     FittedPrompt,
     PackedContext,
@@ -40,7 +42,6 @@ from rag_service.answering.prompt.packing import (
     pack_context,
     split_budget,
 )
-from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context
 from rag_service.domain import Decision, Hit, Identity, Reason
 from rag_service.errors import ContextOverflowError, ModelError, ModelOutputError
@@ -139,7 +140,7 @@ class Advisor:
             language=article.language,
             max_tokens=min(context_tokens, answers.max_context_tokens),
             answer_tokens=answer_tokens,
-            tiers=article.retrieval.index.query.tiers,
+            tiers=article.found.index.query.tiers,
             is_requested=context_tokens <= answers.max_context_tokens,
         )
         context = fitted.context
@@ -263,14 +264,14 @@ class Advisor:
 def _doubts(article: Article, context: PackedContext, model_error: str | None) -> dict[Doubt, bool]:
     return {
         Doubt.MODEL_FAILED: model_error is not None,
-        Doubt.LITTLE_CONTEXT: context.tokens < article.retrieval.index.query.minimum_context_tokens,
+        Doubt.LITTLE_CONTEXT: context.tokens < article.found.index.query.minimum_context_tokens,
         Doubt.LOW_CONFIDENCE: article.confidence.value < MIN_CONFIDENCE,
     }
 
 
 def _quote(article: Article, context: PackedContext, inquiry: Inquiry, tokens: int) -> Sequence[SectionReply]:
     """A response without a model."""
-    weights, language = article.retrieval.weights, article.language
+    weights, language = article.found.weights, article.language
     return quote_sections(context.hits, inquiry=inquiry.text, weights=weights, language=language, tokens=tokens)
 
 

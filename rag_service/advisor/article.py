@@ -9,13 +9,14 @@ from uuid import UUID
 
 from rag_service.advisor.required_data import REQUIRED_DATA_TYPE
 from rag_service.advisor.schema import Inquiry
-from rag_service.answering.confidence import rate_confidence
+from rag_service.answering.decision.confidence import rate_confidence
 from rag_service.answering.engine import CitedQueryEngine
 from rag_service.domain import Condition, ConditionGroup, Confidence, Filters, Hit, Identity, Operator
 from rag_service.errors import InputError, NotFoundError
 from rag_service.indices import IndexDefinition
 from rag_service.language.words import fold
-from rag_service.retrieval.query import RagQuery, Retrieval
+from rag_service.retrieval.found import Found
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.corpora import select_corpora
 from rag_service.store.database import Database
@@ -32,7 +33,7 @@ _TOP = 3  # best hits of an article that count for it
 class Article:
     """The document that governs a case; without an id and chunks where there is none."""
 
-    retrieval: Retrieval  # the search for it
+    found: Found  # by the search for it
     confidence: Confidence
     id: str | None = None  # as declared, else the file name
     title: str = ""
@@ -41,7 +42,7 @@ class Article:
     @property
     def language(self) -> str:
         """ISO 639-1 code of the inquiry's language."""
-        return self.retrieval.plan.language
+        return self.found.plan.language
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,36 +68,34 @@ class ArticleFinder:
         """
         corpus_ids = await self._resolve_corpora(inquiry, identity)
         filters = await self._restrict(inquiry, corpus_ids, identity)
-        retrieval, hits = await self._search(inquiry, identity, filters, limit=_CANDIDATES)
-        threshold = retrieval.index.query.threshold
+        found = await self._search(inquiry, identity, filters, limit=_CANDIDATES)
+        threshold = found.index.query.threshold
         minimum = self.settings.retrieval.threshold if threshold is None else threshold
         by_document: dict[UUID, list[Hit]] = defaultdict(list)
-        for hit in hits:
+        for hit in found.passages:
             if hit.scores.relevance >= minimum:
                 by_document[hit.chunk.document.id].append(hit)
         if not by_document:
-            return Article(retrieval=retrieval, confidence=rate_confidence((), retrieval.index.query))
+            return Article(found=found, confidence=rate_confidence((), found.index.query))
         best = max(by_document.values(), key=lambda found: sum(sorted(map(_rating, found), reverse=True)[:_TOP]))
         document = best[0].chunk.document
-        _, chunks = await self._search(
-            inquiry, identity, replace(filters, document_ids=(document.id,)), limit=ARTICLE_CHUNKS
-        )
+        of_document = replace(filters, document_ids=(document.id,))
+        chunks = (await self._search(inquiry, identity, of_document, limit=ARTICLE_CHUNKS)).passages
         declared = best[0].chunk.metadata.get(ARTICLE_ID)
         return Article(
-            retrieval=retrieval,
+            found=found,
             id=str(declared or document.file_name or document.id),
             title=document.title,
-            hits=tuple(chunks),
-            confidence=rate_confidence(chunks, retrieval.index.query),
+            hits=chunks,
+            confidence=rate_confidence(chunks, found.index.query),
         )
 
-    async def _search(
-        self, inquiry: Inquiry, identity: Identity, filters: Filters, *, limit: int
-    ) -> tuple[Retrieval, tuple[Hit, ...]]:
-        """Reranked passages, whatever their relevance."""
-        query = RagQuery(inquiry.text, identity=identity, filters=filters, top_k=limit, candidates=limit, threshold=0.0)
-        hits = await self.engine.search(query)
-        return query.found, hits
+    async def _search(self, inquiry: Inquiry, identity: Identity, filters: Filters, *, limit: int) -> Found:
+        """Find reranked passages, whatever their relevance."""
+        question = Question(
+            inquiry.text, identity=identity, filters=filters, top_k=limit, candidates=limit, threshold=0.0
+        )
+        return await self.engine.search(question)
 
     async def _resolve_corpora(self, inquiry: Inquiry, identity: Identity) -> tuple[UUID, ...]:
         """The corpora of one index that declares required data, as far as the caller may read them."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rag_service.advisor.schema import Component, Part, RequiredField, Section, SectionReply
-from rag_service.answering.checked_answer import AnswerChecker
+from rag_service.answering.drafts.checked_answer import AnswerChecker
+from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.guards.guardrails import NEVER_SAY, check_rules, read_rules
 from rag_service.answering.guards.output_guard import OutputGuard, guard_text
-from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.proof.verify import REFUTED
 from rag_service.domain import Citation, Decision, GuardrailCheck, Hit
 

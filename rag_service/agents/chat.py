@@ -18,20 +18,22 @@ from uuid import UUID, uuid4
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.answering.confidence import NO_CONFIDENCE
 from rag_service.answering.conversation import find_remembered, history_for, languages_of_turns
+from rag_service.answering.decision.confidence import NO_CONFIDENCE
+from rag_service.answering.decision.reasons import decide, make_reasons
+from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.drafts.doubts import Doubt
+from rag_service.answering.drafts.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.engine import CitedQueryEngine, Recorder
-from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
-from rag_service.answering.prompt.reasons import Doubt, decide, make_reasons
 from rag_service.answering.prompt.templates import AGENT_PROMPT, Prompts, new_boundary
 from rag_service.domain import Answer, Filters, Identity, TokenCount, Turn
 from rag_service.errors import EmbeddingError, StoreError
 from rag_service.language.detection import choose_language, reply_to_small_talk
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.model import ChatDelta, ChatModel, counted
-from rag_service.retrieval.query import RagQuery, Task
+from rag_service.retrieval.query import AnswerRun
+from rag_service.retrieval.question import Question, Task
 from rag_service.store.accounts.agents import Agent, AgentScope
 
 log = structlog.get_logger(__name__)
@@ -47,7 +49,7 @@ class ChatQuery:
     top_k: int
     threshold: float | None = None
     instructions: str = ""  # of the client, after the agent's
-    retractable: bool = True  # as in `RagQuery`
+    retractable: bool = True  # as in `Question`
     answer_id: UUID = field(default_factory=uuid4)  # likewise
     said: tuple[Turn, ...] = ()  # likewise
     task: Task | None = None  # likewise
@@ -95,16 +97,15 @@ class AgentChat:
         chat = self.model_for(query.agent)
         if query.task is not None or reply_to_small_talk(query.question) is not None:
             outcome.context = ContextUse.NO_CONTEXT
-            request = RagQuery(
+            request = Question(
                 query.question,
                 identity=identity,
-                model=chat,
                 agent_id=query.agent.id,
                 answer_id=query.answer_id,
                 task=query.task,
                 recorded=query.task is None,
             )
-            async with aclosing(self.engine.stream(request)) as events:
+            async with aclosing(self.engine.stream(self.engine.begin(request, chat))) as events:
                 async for event in events:
                     yield event
             return
@@ -115,10 +116,9 @@ class AgentChat:
             outcome.context = ContextUse.STORE_UNAVAILABLE
             scope = AgentScope()
         corpora = (*scope.global_ids, *scope.personal_ids)
-        request = RagQuery(
+        request = Question(
             query.question,
             identity=identity,
-            model=chat,
             filters=Filters(corpus_ids=corpora),
             top_k=query.top_k,
             threshold=query.threshold,
@@ -133,46 +133,45 @@ class AgentChat:
             said=query.said,
             retractable=query.retractable,
         )
-        answered = self._answer(request, outcome, query.question, query.agent)
+        answered = self._answer(self.engine.begin(request, chat), outcome, query.question, query.agent)
         async with aclosing(answered):
             async for event in answered:
                 yield event
 
-    async def repeat(self, request: RagQuery, agent: Agent) -> Answer:
-        """Answer a recorded request of an agent again, keeping no record."""
-        request.model = self.model_for(agent)
-        request.instructions = agent.spec.system_prompt
-        request.recorded = False
-        outcome = ChatOutcome(question=request.question)
-        events = [event async for event in self._answer(request, outcome, request.question, agent)]
-        return next(event.answer for event in events if isinstance(event, AnswerComplete))
+    async def repeat(self, question: Question, agent: Agent) -> tuple[AnswerRun, Answer]:
+        """Answer a recorded question of an agent again; the run, without what no answer rests on, and the answer."""
+        run = self.engine.begin(replace(question, instructions=agent.spec.system_prompt), self.model_for(agent))
+        outcome = ChatOutcome(question=question.text)
+        events = [event async for event in self._answer(run, outcome, question.text, agent)]
+        answer = next(event.answer for event in events if isinstance(event, AnswerComplete))
+        return (run if outcome.rag_used else replace(run, retrieved=None)), answer
 
     async def _answer(
-        self, request: RagQuery, outcome: ChatOutcome, question: str, agent: Agent
+        self, run: AnswerRun, outcome: ChatOutcome, question: str, agent: Agent
     ) -> AsyncGenerator[AnswerEvent]:
         """From the documents of the request where they answer it, else without documents."""
-        if request.filters.corpus_ids:
-            grounded = self._grounded(request, outcome)
+        if run.question.filters.corpus_ids:
+            grounded = self._grounded(run, outcome)
             async with aclosing(grounded):
                 async for event in grounded:
                     yield event
         elif outcome.rag_used:
             outcome.context = ContextUse.NO_CONTEXT
         if not outcome.rag_used:
-            plain = self._plain(request, outcome, question, agent)
-            with request.model.slots.admit(request.identity.user_id):
+            plain = self._plain(run, outcome, question, agent)
+            with run.model.slots.admit(run.question.identity.user_id):
                 async with aclosing(plain):
                     async for event in plain:
                         yield event
 
-    async def _grounded(self, request: RagQuery, outcome: ChatOutcome) -> AsyncGenerator[AnswerEvent]:
+    async def _grounded(self, run: AnswerRun, outcome: ChatOutcome) -> AsyncGenerator[AnswerEvent]:
         """The engine's events; none, with `outcome.context` set, where it finds nothing or cannot search."""
-        events = self.engine.stream(request)
+        events = self.engine.stream(run)
         begun = False
         async with aclosing(events):
             try:
                 async for event in events:
-                    outcome.question = request.question
+                    outcome.question = run.question.text
                     if isinstance(event, SourcesFound) and not event.sources:
                         outcome.context = ContextUse.NO_CONTEXT
                         return
@@ -185,10 +184,10 @@ class AgentChat:
                 outcome.context = ContextUse.STORE_UNAVAILABLE
 
     async def _plain(
-        self, request: RagQuery, outcome: ChatOutcome, question: str, agent: Agent
+        self, run: AnswerRun, outcome: ChatOutcome, question: str, agent: Agent
     ) -> AsyncGenerator[AnswerEvent]:
         """An answer without documents; its first sentence says so."""
-        chat: ChatModel = request.model
+        chat, request = run.model, run.question
         started = time.perf_counter()
         language = choose_language(question, request.languages)
         quotes_only = chat.only_quotes  # it has nothing to quote from
@@ -211,7 +210,7 @@ class AgentChat:
             yield event
         last = ChatDelta(text="")
         if not quotes_only:
-            with counted(request.calls):
+            with counted(run.calls):
                 deltas = chat.stream(messages, max_tokens=agent.spec.max_tokens, retractable=request.retractable)
             async with aclosing(deltas):
                 async for last in deltas:
@@ -227,22 +226,22 @@ class AgentChat:
         is_empty = quotes_only and outcome.context is ContextUse.NO_CONTEXT
         doubts = [Doubt.NOTHING_FOUND if is_empty else Doubt.NO_DOCUMENT_USED]
         answer = replace(
-            self._complete(request, checked, doubts, question=question, language=language),
+            self._complete(run, checked, doubts, question=question, language=language),
             latency_ms=round((time.perf_counter() - started) * 1000, 1),
             incomplete=last.is_cut,
             finish_reason=last.reported_reason,
         )
-        request.retrieval = None  # the answer does not rest on it
         if self.record is not None and request.recorded:
-            answer = replace(answer, recorded=await self.record(request, answer))
+            # The answer does not rest on what was found.
+            answer = replace(answer, recorded=await self.record(replace(run, retrieved=None), answer))
         yield AnswerComplete(answer=answer)
 
     def _complete(
-        self, request: RagQuery, checked: CheckedAnswer, doubts: Sequence[Doubt], *, question: str, language: str
+        self, run: AnswerRun, checked: CheckedAnswer, doubts: Sequence[Doubt], *, question: str, language: str
     ) -> Answer:
         """The answer without documents, from its text."""
         return Answer(
-            id=request.answer_id,
+            id=run.question.answer_id,
             question=question,
             language=language,
             text=checked.text,
@@ -254,15 +253,15 @@ class AgentChat:
             confidence=NO_CONFIDENCE,
             tokens=TokenCount(prompt=0, completion=count_tokens(checked.text), estimated=True),
             latency_ms=0.0,
-            calls=tuple(request.calls),
-            model=request.model.model_name,
+            calls=tuple(run.calls),
+            model=run.model.model_name,
             unmarked_sentences=len(checked.unmarked),
             withheld_sentences=checked.withheld,
             flagged=checked.flagged,
-            searched_for=request.searched_for,
+            searched_for=run.question.searched_for,
         )
 
-    def _plain_prompt(self, request: RagQuery, question: str, language: str) -> list[ChatMessage]:
+    def _plain_prompt(self, request: Question, question: str, language: str) -> list[ChatMessage]:
         """System and user message of an answer without documents."""
         values = {
             "boundary": new_boundary(),

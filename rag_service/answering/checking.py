@@ -16,10 +16,11 @@ from itertools import groupby, islice
 from operator import attrgetter
 from uuid import UUID
 
-from rag_service.answering.checked_answer import CheckedAnswer
+from rag_service.answering.decision.reasons import decide, find_doubts, make_reasons
+from rag_service.answering.drafts.checked_answer import CheckedAnswer
+from rag_service.answering.drafts.doubts import Doubt
+from rag_service.answering.drafts.judged import judge_answer
 from rag_service.answering.guards.injection import without_injections
-from rag_service.answering.judged import judge_answer
-from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.verify import CitationStream, CitedClaim, SentenceOffsets, Verification

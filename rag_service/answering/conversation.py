@@ -21,7 +21,7 @@ from rag_service.language.languages import Questions, languages_of
 from rag_service.language.words import count_tokens, terms, word_forms, words
 from rag_service.models.llm.model import ChatModel, collect
 from rag_service.recent import kept_apart
-from rag_service.retrieval.query import FollowUp
+from rag_service.retrieval.question import FollowUp
 
 FindPassages = Callable[[str], Awaitable[Sequence[Hit]]]  # of a question, best first
 

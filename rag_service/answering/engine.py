@@ -1,8 +1,8 @@
 """The query engine behind every endpoint.
 
-    RagQuery → retriever → postprocessors → synthesizer (prompt, one streaming model call, proof) → record
+    Question → retriever → Found → postprocessors → Found → synthesizer → Draft → Answer → record
 
-It is a LlamaIndex `RetrieverQueryEngine`, whose methods call ours:
+An `AnswerRun` holds them. It is a LlamaIndex `RetrieverQueryEngine`, whose methods call ours:
 
     stream, answer → aquery → _aquery → aretrieve → PassageRetriever.search
                                                   → _async_apply_node_postprocessors
@@ -30,10 +30,17 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from rag_service.answering.conversation import find_remembered, languages_of_turns, lean_on_history
-from rag_service.answering.events import AnswerComplete, AnswerEvent
+from rag_service.answering.conversation import (
+    find_remembered,
+    history_for,
+    languages_of_turns,
+    lean_on_history,
+    make_standalone,
+)
+from rag_service.answering.drafts.events import AnswerComplete, AnswerEvent
 from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
+from rag_service.answering.replies import do_task, reply
 from rag_service.answering.synthesizer import CitedResponse, CitedSynthesizer
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import Answer, Hit, Turn
@@ -45,10 +52,13 @@ from rag_service.models.reranking.reranker import Reranker
 from rag_service.models.servers.resilience import in_own_thread
 from rag_service.observability.tracing import span
 from rag_service.recent import keep_for
+from rag_service.retrieval.found import Found, Part
 from rag_service.retrieval.hops import next_search
+from rag_service.retrieval.nodes import to_node
 from rag_service.retrieval.parts import split_question
 from rag_service.retrieval.postprocessors import ChoosePassages, Rerank
-from rag_service.retrieval.query import Part, PassageRetriever, RagQuery
+from rag_service.retrieval.query import AnswerRun, PassageRetriever, RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import TableAnswers
 from rag_service.tasks import end_tasks
@@ -59,9 +69,9 @@ log = structlog.get_logger(__name__)
 PLUGIN_SECONDS = 30.0  # time limit of a postprocessor that is not ours
 _EVENTS_AHEAD = 64  # size of the queue between answering and reading
 
-Recorder = Callable[[RagQuery, Answer], Awaitable[bool]]  # whether it is stored
+Recorder = Callable[[AnswerRun, Answer], Awaitable[bool]]  # whether it is stored
 # Passages that the last answers of a conversation cited, and those that the answers it comes back to cited.
-Recall = Callable[[RagQuery], Awaitable[tuple[tuple[Hit, ...], tuple[Hit, ...]]]]
+Recall = Callable[[Question], Awaitable[tuple[tuple[Hit, ...], tuple[Hit, ...]]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +99,14 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         postprocessors: Postprocessors,
         record: Recorder | None,
         recall: Recall | None = None,
+        prompts: Prompts,
         keeps: bool = True,
     ):
         """
         Args:
             retriever: finds passages; its identity is used for plain queries.
             synthesizer: writes and checks the answer.
+            prompts: templates and messages.
             reranker: reorders passages.
             threshold: default relevance from which on a passage answers, 0..1.
             out_of_scope: relevance that the last passage must reach by default, 0..1.
@@ -117,71 +129,84 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         self._added = postprocessors
         self._record = record
         self._recall = recall
+        self._prompts = prompts
         self._keeps = keeps
 
     def offer_tools(self, tools: Tools) -> None:
         """Let models that can call tools use these while they answer."""
         self._synthesizer.offer_tools(tools)
 
-    async def search(self, query: RagQuery) -> tuple[Hit, ...]:
-        """At most `top_k` passages, best first, down to the last one above the threshold; `query.found` holds the rest.
+    def begin(self, question: Question, model: ChatModel | None = None) -> AnswerRun:
+        """Return the run of a question, which shows what becomes of it. `model`: None: the engine's."""
+        return AnswerRun(question=question, model=model or self._synthesizer.chat)
 
-        Calls no model.
-        """
-        query.as_asked = True
-        return query.hits(await self.aretrieve(query))
+    async def search(self, question: Question) -> Found:
+        """At most `top_k` passages, best first, down to the last one above the threshold. Calls no model."""
+        run = self.begin(replace(question, as_asked=True))
+        await self.aretrieve(RagQuery.of(run))
+        return run.found
 
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Like LlamaIndex's; a plain query uses the retriever's identity."""
         with span("search"):
-            query = self._passages.as_query(query_bundle)
-            with self._keep_for(query):
-                if query.given is not None:
-                    return await self._take_given(query, query.given)
-                nodes = await super().aretrieve(query)
-                return await self._retrieve_more(query, nodes)
+            run = self._run_of(query_bundle)
+            with self._keep_for(run.question):
+                if run.question.given is not None:
+                    run.retrieved = await self._take_given(run.question, run.question.given)
+                    return list(map(to_node, run.found.passages))
+                nodes = await super().aretrieve(RagQuery.of(run))
+                nodes, run.retrieved = await self._retrieve_more(run, nodes)
+                return nodes
 
-    async def _take_given(self, query: RagQuery, given: Sequence[Hit]) -> list[NodeWithScore]:
+    async def _take_given(self, question: Question, given: Sequence[Hit]) -> Found:
         """The passages that the caller chose, with the scores of the search for those that it finds."""
-        retrieval = await self._passages.search(query)
-        found = {hit.chunk.id: hit for hit in retrieval.hits}
-        return query.keep(replace(retrieval, hits=tuple(found.get(hit.chunk.id, hit) for hit in given)))
+        found = await self._passages.search(question)
+        by_id = {hit.chunk.id: hit for hit in found.hits}
+        chosen = tuple(by_id.get(hit.chunk.id, hit) for hit in given)
+        return replace(found, hits=chosen).all_visible(question.filters)
 
-    async def _retrieve_more(self, query: RagQuery, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+    async def _retrieve_more(self, run: AnswerRun, nodes: list[NodeWithScore]) -> tuple[list[NodeWithScore], Found]:
         """The passages of a question and of each of its parts, or of its next step, by turns."""
-        is_joined = query.follow_up is not None and query.follow_up.joined
-        if query.as_asked or is_joined or query.found.files is not None:
-            return nodes
-        split = split_question(query.question, query.found.plan.language)
-        parts: list[Part] = []
-        for text in split.questions:
-            question, follow_up = f"{split.lead} {text}".strip(), None
-            if not split.lead:
-                before = [Turn(role="user", content=part.text) for part in parts]
-                question, follow_up = await lean_on_history(text, before, partial(self._find, query))
-            languages = (query.found.plan.language, *query.languages)
-            asked = replace(query, query_str=question, follow_up=follow_up, turns=(), languages=languages)
-            nodes_of_part = await super().aretrieve(asked)
-            parts.append(Part(text=text, query=asked, nodes=nodes_of_part, is_clause=split.are_clauses))
-            query.passages = asked.passages | query.passages
-        query.parts = tuple(parts)
-        lists = [nodes, *(part.nodes for part in parts)]
-        if not parts and nodes and query.found.is_chain:
-            lists += await self._follow(query, nodes)
-        query.searches = len(lists)
+        question, found = run.question, run.found.choose(nodes)
+        if question.as_asked or question.is_joined or found.files is not None:
+            return nodes, found
+        parts, lists = await self._retrieve_parts(run)
+        others = [part.found for part in parts]
+        if not parts and found.passages and found.is_chain:
+            text = next_search(question.text, found.plan, found.passages[0])
+            if text is not None:
+                nodes_of_step, found_of_step = await self._retrieve(run, replace(question, text=text, turns=()))
+                lists.append(nodes_of_step)
+                others.append(found_of_step)
+        lists.insert(0, nodes)
         turns = [node for turn in zip_longest(*lists) for node in turn if node is not None]
         unique = list({node.node.node_id: node for node in reversed(turns)}.values())[::-1]
-        return unique[: query.top_k * len(lists)]
+        nodes = unique[: question.top_k * len(lists)]
+        known = {key: hit for one in (*reversed(others), found) for key, hit in one.known.items()}
+        return nodes, replace(found, parts=tuple(parts), searches=len(lists), known=known).choose(nodes)
 
-    async def _follow(self, query: RagQuery, nodes: Sequence[NodeWithScore]) -> list[list[NodeWithScore]]:
-        """What the next search finds, which goes on from the best passage."""
-        text = next_search(query.question, query.found.plan, query.hits(nodes[:1])[0])
-        if text is None:
-            return []
-        following = replace(query, query_str=text, turns=())
-        found = await super().aretrieve(following)
-        query.passages = following.passages | query.passages
-        return [found]
+    async def _retrieve_parts(self, run: AnswerRun) -> tuple[list[Part], list[list[NodeWithScore]]]:
+        """The parts of a question, and the nodes found for each."""
+        question, found = run.question, run.found
+        split = split_question(question.text, found.plan.language)
+        parts, lists = list[Part](), list[list[NodeWithScore]]()
+        for text in split.questions:
+            asked, follow_up = f"{split.lead} {text}".strip(), None
+            if not split.lead:
+                before = [Turn(role="user", content=part.text) for part in parts]
+                asked, follow_up = await lean_on_history(text, before, partial(self._find, question))
+            languages = (found.plan.language, *question.languages)
+            own = replace(question, text=asked, follow_up=follow_up, turns=(), languages=languages)
+            nodes_of_part, found_of_part = await self._retrieve(run, own)
+            parts.append(Part(text=text, question=own, found=found_of_part, is_clause=split.are_clauses))
+            lists.append(nodes_of_part)
+        return parts, lists
+
+    async def _retrieve(self, run: AnswerRun, question: Question) -> tuple[list[NodeWithScore], Found]:
+        """Find and postprocess the passages of another question."""
+        other = replace(run, question=question, retrieved=None)
+        nodes = await super().aretrieve(RagQuery.of(other))
+        return nodes, other.found.choose(nodes)
 
     async def _async_apply_node_postprocessors(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle
@@ -189,12 +214,13 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         nodes = await super()._async_apply_node_postprocessors(nodes, query_bundle)
         if not isinstance(query_bundle, RagQuery):
             return nodes
-        for added in (*self._added.by_index.get(query_bundle.found.index.name, ()), *self._added.always):
+        run = query_bundle.run
+        for added in (*self._added.by_index.get(run.found.index.name, ()), *self._added.always):
             nodes = await _postprocess(added, nodes, query_bundle)
-            query_bundle.postprocessed = True
+            run.retrieved = replace(run.found, is_filtered=True)
         return nodes
 
-    async def stream(self, query: RagQuery) -> AsyncGenerator[AnswerEvent]:
+    async def stream(self, asked: Question | AnswerRun) -> AsyncGenerator[AnswerEvent]:
         """Answer as events: sources, then deltas and citations, then the complete answer.
 
         Raises:
@@ -204,17 +230,18 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             ContextOverflowError: question and instructions alone fill the window.
         """
         events: asyncio.Queue[AnswerEvent | None] = asyncio.Queue(_EVENTS_AHEAD)
-        query.emit = events.put
+        run = asked if isinstance(asked, AnswerRun) else self.begin(asked)
+        run.emit = events.put
 
-        async def run() -> None:
+        async def answer() -> None:
             try:
-                await self.aquery(query)
+                await self.aquery(RagQuery.of(run))
             finally:
                 task = asyncio.current_task()
                 if task is not None and not task.cancelling():
                     await events.put(None)
 
-        answering = asyncio.create_task(run())
+        answering = asyncio.create_task(answer())
         answering.add_done_callback(lambda task: task.cancelled() or task.exception())  # a reader may have left
         try:
             while (event := await events.get()) is not None:
@@ -223,45 +250,37 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         finally:
             await end_tasks(answering)
 
-    async def answer(self, query: RagQuery) -> Answer:
+    async def answer(self, asked: Question | AnswerRun) -> Answer:
         """The complete answer."""
-        return cast("CitedResponse", await self.aquery(query)).answer
+        run = asked if isinstance(asked, AnswerRun) else self.begin(asked)
+        return cast("CitedResponse", await self.aquery(RagQuery.of(run))).answer
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        query = self._passages.as_query(query_bundle)
-        with self._keep_for(query):
-            return await self._answer(query)
+        run = self._run_of(query_bundle)
+        with self._keep_for(run.question):
+            return await self._answer(run)
 
-    def _keep_for(self, query: RagQuery) -> AbstractContextManager[None]:
-        return keep_for(query.identity.user_id, lasting=self._keeps)
+    def _run_of(self, query_bundle: QueryBundle) -> AnswerRun:
+        if isinstance(query_bundle, RagQuery):
+            return query_bundle.run
+        return self.begin(self._passages.read_question(query_bundle))
 
-    async def _answer(self, query: RagQuery) -> RESPONSE_TYPE:
-        started = time.perf_counter()
-        answer_id = query.answer_id
-        log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
-        query.model = query.model or self._synthesizer.chat
-        with query.model.slots.admit(query.identity.user_id), counted(query.calls):
-            if query.task is not None:
-                response = await self._synthesizer.do_task(query, query.task)
-            elif (reply := reply_to_small_talk(query.question)) is not None:
-                response = await self._synthesizer.reply(query, reply.text, language=reply.language)
-            else:
-                query.languages = tuple(dict.fromkeys([*languages_of_turns(query.turns), *query.languages]))
-                if query.turns:
-                    if not query.model.only_quotes:
-                        query.remembered = find_remembered(query.turns, query.question)
-                        if self._recall is not None:
-                            query.earlier, query.earlier_still = await self._recall(query)
-                    await self._synthesizer.condense(query, partial(self._find, query))
-                response = cast("CitedResponse", await super()._aquery(query))
+    def _keep_for(self, question: Question) -> AbstractContextManager[None]:
+        return keep_for(question.identity.user_id, lasting=self._keeps)
+
+    async def _answer(self, run: AnswerRun) -> RESPONSE_TYPE:
+        started, answer_id = time.perf_counter(), run.question.answer_id
+        log.info("answer_started", answer_id=str(answer_id), top_k=run.question.top_k)
+        with run.model.slots.admit(run.question.identity.user_id), counted(run.calls):
+            response = await self._respond(run)
         latency = round((time.perf_counter() - started) * 1000, 1)
-        timings = {} if query.retrieval is None else query.retrieval.timings_ms
+        timings = {} if run.retrieved is None else run.retrieved.timings_ms
         retrieval = round(sum(timings.values()), 1)
         answer = replace(
-            response.answer, id=answer_id, latency_ms=latency, retrieval_ms=retrieval, calls=tuple(query.calls)
+            response.answer, id=answer_id, latency_ms=latency, retrieval_ms=retrieval, calls=tuple(run.calls)
         )
-        if self._record is not None and query.recorded:
-            answer = replace(answer, recorded=await self._record(query, answer))
+        if self._record is not None and run.question.recorded:
+            answer = replace(answer, recorded=await self._record(run, answer))
         log.info(
             "answer_finished",
             answer_id=str(answer_id),
@@ -272,12 +291,40 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             model_calls=len(answer.calls),
             embedding_ms=timings.get("embedding", 0.0),  # time spent waiting for it
         )
-        await query.emit(AnswerComplete(answer=answer))
-        return CitedResponse(answer, response.source_nodes)
+        await run.emit(AnswerComplete(answer=answer))
+        return CitedResponse(answer, response.source_nodes, response.signals)
 
-    async def _find(self, query: RagQuery, question: str) -> Sequence[Hit]:
-        """The passages of another question, best first, as the query would find them."""
-        return (await self._passages.search(replace(query, query_str=question, turns=()))).hits
+    async def _respond(self, run: AnswerRun) -> CitedResponse:
+        """Do a task, answer small talk, or retrieve and answer."""
+        question = run.question
+        if question.task is not None:
+            return CitedResponse(await do_task(run, question.task, self._prompts), [])
+        if (reply_text := reply_to_small_talk(question.text)) is not None:
+            answer = await reply(run, reply_text.text, language=reply_text.language, prompts=self._prompts)
+            return CitedResponse(answer, [])
+        run.question = await self._make_standalone(question, run.model)
+        return cast("CitedResponse", await super()._aquery(RagQuery.of(run)))
+
+    async def _make_standalone(self, question: Question, model: ChatModel) -> Question:
+        """Return a question that needs no conversation; what was said before stays for the prompt."""
+        languages = tuple(dict.fromkeys([*languages_of_turns(question.turns), *question.languages]))
+        question = replace(question, languages=languages)
+        if not question.turns:
+            return question
+        if not model.only_quotes:
+            question = replace(question, remembered=find_remembered(question.turns, question.text))
+            if self._recall is not None:
+                earlier, earlier_still = await self._recall(question)
+                question = replace(question, earlier=earlier, earlier_still=earlier_still)
+        history = history_for(model, question.turns, question.remembered)
+        text, follow_up = await make_standalone(
+            question.text, question.turns, history, model, self._prompts, partial(self._find, question)
+        )
+        return replace(question, history=history, text=text, follow_up=follow_up)
+
+    async def _find(self, question: Question, text: str) -> Sequence[Hit]:
+        """The passages of another question, best first, as this one would find them."""
+        return (await self._passages.search(replace(question, text=text, turns=()))).hits
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         raise RuntimeError("This engine is asynchronous: use `aquery`, or the engine of `open_service()`.")
@@ -308,6 +355,7 @@ def build_engine(
         postprocessors=postprocessors,
         record=record,
         recall=recall,
+        prompts=prompts,
         keeps=settings.embedding.query_cache_size > 0,
     )
 
@@ -328,7 +376,7 @@ async def _postprocess(
             else:
                 found = await postprocessor.apostprocess_nodes(nodes, query_bundle=query)
         found = list(found)
-        kept = [node for node in found if node.node.node_id in query.passages]
+        kept = [node for node in found if node.node.node_id in query.run.found.known]
     except Exception as error:
         raise PluginError(f"The node postprocessor {name} failed.") from error
     if len(kept) < len(found):

@@ -9,15 +9,76 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
+from rag_service.answering.answerers.quoted import QuotedAnswers
+from rag_service.answering.cache import MakeAnswer
+from rag_service.answering.decision.conclusion import Concluded
+from rag_service.answering.drafts.draft import Draft
+from rag_service.answering.drafts.events import AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.answering.guards.output_guard import OutputGuard, guard_text
+from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.passage import locate
-from rag_service.domain import Answer, FoundPlace, Hit, describe_place
+from rag_service.domain import Answer, Decision, FoundPlace, Hit, describe_place
 from rag_service.language.languages import quote_text
 from rag_service.language.normalise import normalise
 from rag_service.models.extractive.extractive import Evidence
 from rag_service.models.extractive.places import MAX_PLACES, SHOWN_PLACES, Excerpt, asked_forms, find_marked
+from rag_service.retrieval.query import AnswerRun, ignore
+
+
+class CertainOrPlaces:
+    """Answers without a chat model: with an answer if it is certain, else with the places nearest to the question."""
+
+    def __init__(self, make: MakeAnswer, quoted: QuotedAnswers, prompts: Prompts) -> None:
+        """`make` makes an answer, whatever its decision; `quoted` chooses windows where it has not quoted."""
+        self._make = make
+        self._quoted = quoted
+        self._prompts = prompts
+
+    async def answer(self, run: AnswerRun) -> Concluded:
+        """Return the answer, and emit its events at the end: until then it may give way to places."""
+        events = list[AnswerEvent]()
+
+        async def hold(event: AnswerEvent) -> None:
+            events.append(event)
+
+        concluded = await self._make(replace(run, emit=hold))
+        draft, answer = concluded.draft, concluded.answer
+        if draft is not None and answer.decision is Decision.UNCERTAIN:
+            concluded, found = await self._find(run, concluded, draft)
+            if found:
+                warning = read_warning(answer) if draft.evidence is None else draft.evidence.preface
+                doubtful = self._prompts.message("doubtful", answer.language)
+                answer = write_places(answer, found, introduction=warning or doubtful)
+                concluded = replace(concluded, answer=answer)
+                events = [event for event in events if isinstance(event, SourcesFound)]
+                events.append(AnswerDelta(text=answer.text))
+        for event in events:
+            await run.emit(event)
+        return concluded
+
+    async def _find(
+        self, run: AnswerRun, concluded: Concluded, draft: Draft
+    ) -> tuple[Concluded, tuple[FoundPlace, ...]]:
+        """Return the places of a question and of each of its parts, by turns; none for an outline of files."""
+        if run.found.files is not None and run.found.files.outlines:
+            return concluded, ()
+        lists = [await self._find_for(run, concluded.answer, draft)]
+        for part in run.found.parts:
+            part_run = replace(run, question=part.question, retrieved=part.found, emit=ignore)
+            own = await self._make(part_run)
+            if own.draft is not None and own.answer.decision is not Decision.OUT_OF_SCOPE:
+                lists.append(await self._find_for(part_run, own.answer, own.draft, part=part.text))
+            concluded = replace(concluded, is_degraded=concluded.is_degraded or own.is_degraded)
+        return concluded, take_turns(lists)
+
+    async def _find_for(
+        self, run: AnswerRun, answer: Answer, draft: Draft, *, part: str | None = None
+    ) -> Iterator[FoundPlace]:
+        """Return the places of one question: what was computed for it, then the windows of its passages."""
+        evidence = draft.evidence or await self._quoted.choose(run)
+        return find_places(answer if draft.is_computed else None, evidence, part=part)
 
 
 def find_places(computed: Answer | None, evidence: Evidence, *, part: str | None = None) -> Iterator[FoundPlace]:

@@ -35,7 +35,8 @@ from rag_service.domain import (
 from rag_service.errors import StoreError
 from rag_service.indices import IndexDefinition
 from rag_service.models.prefixes import vectors_name
-from rag_service.retrieval.query import FollowUp, RagQuery
+from rag_service.retrieval.query import AnswerRun
+from rag_service.retrieval.question import FollowUp, Question
 from rag_service.settings import Settings
 from rag_service.store.accounts.answers import read_cited, store_answer
 from rag_service.store.database import Database
@@ -64,11 +65,13 @@ class AnswerRecorder:
         self._vectors_name, self._dimension = vectors_name(settings.embedding), settings.embedding.dimension
         self._indices: dict[str, dict[str, str]] = {}  # by name: what a record says of an index
 
-    def make_record(self, query: RagQuery, answer: Answer) -> dict[str, Any]:
+    def make_record(self, run: AnswerRun, answer: Answer) -> dict[str, Any]:
         """The record of an answer, ready for JSON. An answer without retrieval has no index and no chunks."""
-        index = None if query.retrieval is None else query.retrieval.index
+        question, found = run.question, run.retrieved
+        index = None if found is None else found.index
+        model = run.model if answer.model_error is None else run.model.fallback or run.model
         own = index.query.prompt if index is not None and self._grounded else "classic"
-        name = query.prompt or own
+        name = question.prompt or own
         template = self._prompts.template(name, answer.language)
         shown = {hit.chunk.id for hit in answer.shown}
         return {
@@ -76,17 +79,17 @@ class AnswerRecorder:
             "createdAt": datetime.now(UTC).isoformat(),
             "question": answer.question,
             "language": answer.language,
-            "request": _write_request(query),
-            "model": {"provider": query.model.provider, "name": answer.model},
+            "request": _write_request(question),
+            "model": {"provider": model.provider, "name": answer.model},
             "prompt": {
                 "name": name,
                 "sha256": _hash(template.system + "\0" + template.user),
-                "instructionsSha256": _hash(query.instructions),
+                "instructionsSha256": _hash(question.instructions),
             },
             "index": {} if index is None else self._describe(index),
             "settings": self._settings,
             "chunks": [_write_hit(hit, shown=hit.chunk.id in shown) for hit in answer.sources],
-            "files": list(map(str, query.told_files)),
+            "files": [] if found is None else list(map(str, found.named_documents)),
             "modelError": answer.model_error,
             "answer": answer.text,
             "decision": answer.decision.value,
@@ -119,18 +122,18 @@ class AnswerRecorder:
             self._indices[index.name] = {"name": index.name, "query": index.query_hash, "ingest": ingest}
         return self._indices[index.name]
 
-    async def record(self, query: RagQuery, answer: Answer) -> bool:
+    async def record(self, run: AnswerRun, answer: Answer) -> bool:
         """Store the record, and return whether it is. If the database fails now, the answer is still returned."""
-        record = self.make_record(query, answer)
+        record, identity = self.make_record(run, answer), run.question.identity
         try:
-            async with self._database.transaction(query.identity) as connection:
-                await store_answer(connection, query.identity, answer_id=answer.id, record=record)
+            async with self._database.transaction(identity) as connection:
+                await store_answer(connection, identity, answer_id=answer.id, record=record)
         except StoreError as error:
             log.error("answer_not_recorded", answer_id=str(answer.id), exc_info=error)
             return False
         return True
 
-    async def recall(self, query: RagQuery) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+    async def recall(self, question: Question) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
         """Return the passages that the last two answers of the conversation cited, and those of remembered answers.
 
         Those of the newest answer first. What a client sends as an earlier answer is looked up by its text among one's
@@ -138,14 +141,14 @@ class AnswerRecorder:
         has replaced, or that lie outside the scope of the request, are left out. Nothing is recalled while the database
         fails.
         """
-        said = {number: turn.content for number, (_, turn) in enumerate(_answers(query.turns), start=1)}
-        places = {place: number for number, (place, _) in enumerate(_answers(query.turns), start=1)}
+        said = {number: turn.content for number, (_, turn) in enumerate(_answers(question.turns), start=1)}
+        places = {place: number for number, (place, _) in enumerate(_answers(question.turns), start=1)}
         last = sorted(said, reverse=True)[:_RECALLED]
-        before = [places[place] for place in query.remembered if place in places and places[place] not in last]
-        if not last or not _is_simple(query.filters):
+        before = [places[place] for place in question.remembered if place in places and places[place] not in last]
+        if not last or not _is_simple(question.filters):
             return (), ()
         try:
-            async with self._database.transaction(query.identity) as connection:
+            async with self._database.transaction(question.identity) as connection:
                 cited = await read_cited(connection, [said[number] for number in (*last, *before)])
                 chunks = await read_passages(connection, [one for ids in cited.values() for one in ids])
         except StoreError as error:
@@ -156,7 +159,7 @@ class AnswerRecorder:
             for chunk_id, content in cited.get(said[number], {}).items():
                 chunk = chunks.get(chunk_id)
                 is_current = chunk is not None and chunk.document.content_hash == content
-                if chunk is not None and is_current and _is_within(query.filters, chunk.document):
+                if chunk is not None and is_current and _is_within(question.filters, chunk.document):
                     found.setdefault(chunk_id, Hit(chunk=chunk, scores=Scores(relevance=0.0), from_turn=number))
         of_last, others = (
             [hit for hit in found.values() if (hit.from_turn in last) is is_last] for is_last in (True, False)
@@ -209,12 +212,12 @@ def compare_records(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
     return differences
 
 
-def recorded_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
+def recorded_question(record: Mapping[str, Any], identity: Identity) -> Question:
     """The recorded request, ready to be asked again."""
     request = record["request"]
     filters = request["filters"]
     agent_id, follow_up = request.get("agentId"), request.get("followUp")
-    return RagQuery(
+    return Question(
         record["question"],
         identity=identity,
         top_k=request["topK"],
@@ -245,12 +248,12 @@ def read_said(record: Mapping[str, Any]) -> tuple[Turn, ...]:
     return (*said, Turn(role="assistant", content=record["answer"])) if said else ()
 
 
-def _write_request(query: RagQuery) -> dict[str, Any]:
-    """What `recorded_query` reads."""
-    filters = query.filters
+def _write_request(question: Question) -> dict[str, Any]:
+    """What `recorded_question` reads."""
+    filters = question.filters
     return {
-        "topK": query.top_k,
-        "threshold": query.threshold,
+        "topK": question.top_k,
+        "threshold": question.threshold,
         "filters": {
             "corpusIds": list(map(str, filters.corpus_ids)),
             "documentIds": list(map(str, filters.document_ids)),
@@ -262,13 +265,13 @@ def _write_request(query: RagQuery) -> dict[str, Any]:
             "territory": filters.territory,
             "where": msgspec.to_builtins(filters.where),
         },
-        "prompt": query.prompt,
-        "instructions": query.instructions,
-        "history": query.history,
-        "followUp": None if query.follow_up is None else asdict(query.follow_up),
-        "personalCorpora": sorted(map(str, query.personal_corpora)),
-        "agentId": None if query.agent_id is None else str(query.agent_id),
-        "said": [{"role": turn.role, "content": turn.content} for turn in query.said],
+        "prompt": question.prompt,
+        "instructions": question.instructions,
+        "history": question.history,
+        "followUp": None if question.follow_up is None else asdict(question.follow_up),
+        "personalCorpora": sorted(map(str, question.personal_corpora)),
+        "agentId": None if question.agent_id is None else str(question.agent_id),
+        "said": [{"role": turn.role, "content": turn.content} for turn in question.said],
     }
 
 

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
-from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
+from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.api.http.bodies import AnyRequest
 from rag_service.api.http.documentation import problems
 from rag_service.api.http.problems import describe
 from rag_service.api.http.services import Services, ServicesDependency
-from rag_service.domain import Hit
 from rag_service.language.words import count_tokens
 from rag_service.observability.metrics import CONTENT_TYPE, Channel, Metrics
+from rag_service.retrieval.question import Question
 
 if TYPE_CHECKING:  # loads LlamaIndex
-    from rag_service.retrieval.query import RagQuery
+    from rag_service.retrieval.found import Found
 
-Search = Callable[["RagQuery"], Coroutine[Any, Any, tuple[Hit, ...]]]
+Search = Callable[[Question], Coroutine[Any, Any, "Found"]]
 
 
 async def metered_answer(
@@ -60,10 +60,10 @@ async def metered_answer(
 def metered_search(search: Search, metrics: Metrics) -> Search:
     """The same search, counted."""
 
-    async def metered(query: RagQuery) -> tuple[Hit, ...]:
-        hits = await search(query)
-        metrics.retrieval("search", hits, query.found.timings_ms)
-        return hits
+    async def metered(question: Question) -> Found:
+        found = await search(question)
+        metrics.retrieval("search", found.passages, found.timings_ms)
+        return found
 
     return metered
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
@@ -14,14 +15,12 @@ from rag_service.api.http.events import WireEvent, present_events, wire_events, 
 from rag_service.api.http.languages import read_languages
 from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.queries import read_query, read_turns
+from rag_service.api.http.queries import read_question, read_turns
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import reply_with_answer, unless_gone
 from rag_service.domain import Identity
-
-if TYPE_CHECKING:
-    from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 
 _STREAM = (
     "Events: `sources`, several `delta`, a `citation` for each one checked, a `final` with the complete answer, and "
@@ -48,8 +47,8 @@ class QueryController(Controller):
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
     ) -> SearchBody:
         """Passages down to the last one above the threshold, best first."""
-        query = read_query(await read_json(request, SearchRequest), services.settings, identity)
-        return await unless_gone(request.receive, present_search(services.search, query))
+        question = read_question(await read_json(request, SearchRequest), services.settings, identity)
+        return await unless_gone(request.receive, present_search(services.search, question))
 
     @post(
         "/answer",
@@ -84,17 +83,17 @@ class QueryController(Controller):
 async def _reply(
     body: AnswerRequest, request: AnyRequest, services: Services, identity: Identity, *, stream: bool
 ) -> Response[Any]:
-    query = read_query(body, services.settings, identity)
-    query.turns, query.languages = read_turns(body), read_languages(request)
+    question = read_question(body, services.settings, identity)
+    question = replace(question, turns=read_turns(body), languages=read_languages(request))
     if body.keep or body.conversation_id is not None:
-        events = await _answer_and_keep(query, body, request, services, identity)
+        events = await _answer_and_keep(question, body, request, services, identity)
     else:
-        events = wire_events(services.answer(query, "answer"))
+        events = wire_events(services.answer(question, "answer"))
     return await reply_with_answer(events, request, services.settings, stream=stream)
 
 
 async def _answer_and_keep(
-    query: RagQuery, body: AnswerRequest, request: AnyRequest, services: Services, identity: Identity
+    question: Question, body: AnswerRequest, request: AnyRequest, services: Services, identity: Identity
 ) -> AsyncGenerator[WireEvent, None]:
     """The events of an answer that is kept as a turn of a conversation, which the question may go on with.
 
@@ -112,7 +111,6 @@ async def _answer_and_keep(
     caller = make_caller(request, identity)
     if body.conversation_id is not None:
         said = await caller.run(read_history, body.conversation_id, body.replaces)
-        query.turns = query.turns or said
-    question = body.query.strip()
-    events = present_events(services.answer(query, "answer"))
-    return wired(keep_answers(events, caller, question, body.conversation_id, replaces=body.replaces))
+        question = replace(question, turns=question.turns or said)
+    events = present_events(services.answer(question, "answer"))
+    return wired(keep_answers(events, caller, body.query.strip(), body.conversation_id, replaces=body.replaces))

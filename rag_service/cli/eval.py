@@ -175,7 +175,7 @@ def calibrate(paths: tuple[Path, ...], as_json: bool, answers: bool, output: Pat
 async def _calibrate_answers(
     paths: Sequence[Path], settings: Settings, output: Path, chosen: Mapping[str, Any]
 ) -> None:
-    from rag_service.answering.confidence import read_fit
+    from rag_service.answering.decision.confidence import read_fit
     from rag_service.evaluation.answer_confidence import calibrate_answers, print_report, without_limit, write_fit
     from rag_service.evaluation.report import wide_console
     from rag_service.evaluation.workspace import open_workspace

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from rag_service.answering.examples import find_examples
 from rag_service.api.http.presenters import present_answer
-from rag_service.api.http.queries import read_query
+from rag_service.api.http.queries import read_question
 from rag_service.api.http.schemas import AnswerBody, SearchRequest
 from rag_service.cli.asking import print_answer
 from rag_service.cli.models import pull_models
@@ -119,13 +119,13 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
 
 async def ask_once(settings: Settings, question: str) -> AnswerBody:
     """Ask. Progress goes to stderr, so that the answer can be piped."""
-    query = read_query(SearchRequest(query=question), settings, LOCAL_ADMIN)
+    asked = read_question(SearchRequest(query=question), settings, LOCAL_ADMIN)
     with Console(stderr=True).status("Starting the database …") as status:
         async with open_components(settings) as components:
             status.update("Searching the documents; the first question also loads the model …")
             counting = asyncio.create_task(asyncio.to_thread(count_tokens, question))  # loads its tables meanwhile
             try:
-                return present_answer(await components.engine.answer(query))
+                return present_answer(await components.engine.answer(asked))
             finally:
                 await asyncio.gather(counting, return_exceptions=True)
 
@@ -191,5 +191,5 @@ async def ingest_files(
 
 
 async def _ask(components: Components, question: str) -> AnswerBody:
-    query = read_query(SearchRequest(query=question), components.settings, LOCAL_ADMIN)
-    return present_answer(await components.engine.answer(query))
+    asked = read_question(SearchRequest(query=question), components.settings, LOCAL_ADMIN)
+    return present_answer(await components.engine.answer(asked))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from rag_service.answering.confidence import read_fit
+from rag_service.answering.decision.confidence import read_fit
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
 from rag_service.sources.declared import load_readers

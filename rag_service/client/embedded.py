@@ -16,7 +16,7 @@ from rag_service.api.corpora.transfer import present_import
 from rag_service.api.http.check import check_events, check_text
 from rag_service.api.http.events import WireEvent, present_events
 from rag_service.api.http.presenters import present, present_answer, present_hit, present_search
-from rag_service.api.http.queries import read_query, read_turns
+from rag_service.api.http.queries import read_question, read_turns
 from rag_service.api.http.schemas import (
     AnswerBody,
     AnswerRequest,
@@ -34,7 +34,8 @@ from rag_service.domain import LOCAL_ADMIN, CorpusKind, Hit, Identity, Scores
 from rag_service.errors import InputError
 from rag_service.ingest.transfer.files import write_export
 from rag_service.ingest.transfer.importing import ImportOptions
-from rag_service.retrieval.query import Mode, RagQuery
+from rag_service.retrieval.found import Found
+from rag_service.retrieval.question import Mode, Question
 from rag_service.settings import Settings
 from rag_service.store.accounts.conversations import read_history
 from rag_service.store.corpora import select_corpora
@@ -114,16 +115,16 @@ class EmbeddedBackend:
         mode: Mode | None = None,
     ) -> SearchBody:
         """Passages as requests get them; with `alpha` or `mode` ranked by fusion alone."""
-        query = read_query(request, self.settings, LOCAL_ADMIN)
+        question = read_question(request, self.settings, LOCAL_ADMIN)
         if alpha is None and mode is None:
-            return await present_search(self.components.engine.search, query)
+            return await present_search(self.components.engine.search, question)
         return await present_search(
-            self._fuse, replace(query, candidates=query.top_k, mode=mode or "hybrid", alpha=alpha)
+            self._fuse, replace(question, candidates=question.top_k, mode=mode or "hybrid", alpha=alpha)
         )
 
-    async def _fuse(self, query: RagQuery) -> list[Hit]:
-        query.keep(await self.components.retriever.search(query))
-        return [hit for hit in query.found.hits if hit.scores.relevance >= (query.threshold or 0.0)]
+    async def _fuse(self, question: Question) -> Found:
+        found = (await self.components.retriever.search(question)).all_visible(question.filters)
+        return found.with_passages(hit for hit in found.hits if hit.scores.relevance >= (question.threshold or 0.0))
 
     async def answer(self, request: AnswerRequest) -> AnswerBody:
         outcome: AnswerBody | None = None
@@ -136,13 +137,13 @@ class EmbeddedBackend:
 
     async def stream(self, request: AnswerRequest, *, retractable: bool = True) -> AsyncGenerator[WireEvent, None]:
         """The events of an answer. `retractable`: whether text may be taken back, by a `delta` that restarts."""
-        query = read_query(request, self.settings, LOCAL_ADMIN)
-        query.turns, query.retractable = read_turns(request), retractable
+        question = read_question(request, self.settings, LOCAL_ADMIN)
+        question = replace(question, turns=read_turns(request), retractable=retractable)
         if request.conversation_id is not None:
             async with self.transaction() as connection:
                 said = await read_history(connection, request.conversation_id, request.replaces)
-            query.turns = query.turns or said
-        events = present_events(self.components.engine.stream(query))
+            question = replace(question, turns=question.turns or said)
+        events = present_events(self.components.engine.stream(question))
         if request.keep or request.conversation_id is not None:
             events = keep_answers(
                 events, self, request.query.strip(), request.conversation_id, replaces=request.replaces
@@ -153,15 +154,15 @@ class EmbeddedBackend:
 
     async def answer_from(self, request: AnswerRequest, chunks: Mapping[str, float]) -> AnswerBody:
         """An answer from stored passages, by id with their relevance, and in this order. Raises InputError."""
-        query = read_query(request, self.settings, LOCAL_ADMIN)
+        question = read_question(request, self.settings, LOCAL_ADMIN)
         stored = await self._read_passages(chunks)
         if unknown := [chunk_id for chunk_id in chunks if chunk_id not in stored]:
             raise InputError(
                 f"{len(unknown)} of {len(chunks)} nodes are no passages of this service: only what it has stored can"
                 " be cited. For an answer of another synthesizer, use service.check."
             )
-        query.given = tuple(stored.values())
-        return present_answer(await self.components.engine.answer(query))
+        question = replace(question, given=tuple(stored.values()))
+        return present_answer(await self.components.engine.answer(question))
 
     async def read_passages(self, request: SearchRequest, sources: Sequence[SourceBody]) -> list[PassageBody]:
         """The passages that an answer to the request could draw on."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rag_service.client.llama import ServiceEmbedding, ServiceQueryEngine, ServiceRetriever
     from rag_service.client.remote import RemoteBackend
     from rag_service.components import Components
-    from rag_service.retrieval.query import Mode
+    from rag_service.retrieval.question import Mode
     from rag_service.sources.report import SyncReport
     from rag_service.sources.sync import OnProgress
     from rag_service.store.documents.chunk_store import ChunkStore

@@ -1,4 +1,4 @@
-"""`eval calibrate --answers`: fits the probability that an answer is right (`answering/confidence.py`).
+"""`eval calibrate --answers`: fits the probability that an answer is right (`answering/decision/confidence.py`).
 
 Each question of the sets is answered as a request would be. An answer is right if it holds one of the gold answers;
 refusals are left out. People ask about what a document leaves out, and its other passages are near the question. So
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rag_service.answering.confidence import SIGNALS, ConfidenceFit
+from rag_service.answering.decision.confidence import SIGNALS, ConfidenceFit
+from rag_service.answering.synthesizer import CitedResponse
 from rag_service.domain import Decision
 from rag_service.errors import ConfigurationError, InputError
 from rag_service.evaluation.eval_set import EvalSet, SetKind, leave_passages_out
@@ -31,6 +33,7 @@ from rag_service.evaluation.run import RunOptions, Steps, ask_of, find_set, load
 from rag_service.evaluation.workspace import Workspace
 from rag_service.fitting.logistic import fit_logistic
 from rag_service.indices import IndexDefinition
+from rag_service.retrieval.query import RagQuery
 
 BINS = 5  # of the calibration error: quantiles, so that each has enough answers
 HIGH = 0.9  # answers from here on are reported by themselves
@@ -101,10 +104,12 @@ async def rate_answers(
     steps.begin(f"{loaded.name}: answering", len(loaded.questions))
     rated = []
     for question in loaded.questions:
-        query = ask_of(
+        asked = ask_of(
             corpus, question, options, top_k=workspace.settings.retrieval.top_k, threshold=index.query.threshold
         )
-        answer = await workspace.components.engine.answer(query)
+        engine = workspace.components.engine
+        response = cast("CitedResponse", await engine.aquery(RagQuery.of(engine.begin(asked))))
+        answer = response.answer
         steps.advance(1)
         is_right = holds_answer(answer.text, question.answers)
         is_near = not question.answerable and bool(question.answers)
@@ -116,7 +121,7 @@ async def rate_answers(
             RatedAnswer(
                 set=loaded.name,
                 group=question.group,
-                signals=query.signals,
+                signals=response.signals,
                 right=question.answerable and is_right,
                 may_proceed=answer.decision is Decision.CAN_PROCEED,
             )

@@ -52,10 +52,10 @@ async def collect_samples(
         corpus = await load_corpus(workspace, part, index, steps)
         steps.begin(f"{part.name}: searching", len(part.questions))
         for question in part.questions:
-            retrieval, hits = await search(workspace, corpus, question, RunOptions())
+            found = await search(workspace, corpus, question, RunOptions())
             signals = [
                 [hit.scores.dense or 0.0, hit.scores.coverage or 0.0]
-                for hit in sorted(hits, key=lambda hit: -(hit.scores.fused or 0.0))
+                for hit in sorted(found.passages, key=lambda hit: -(hit.scores.fused or 0.0))
             ]
             samples.append(
                 Sample(
@@ -63,7 +63,7 @@ async def collect_samples(
                     group=question.group,
                     answerable=question.answerable,
                     passages=np.array(signals or [[0.0, 0.0]]),  # nothing found: a question without any signal
-                    log_odds=ABSENT_NAME if retrieval.absent else 0.0,
+                    log_odds=ABSENT_NAME if found.absent else 0.0,
                 )
             )
             steps.advance(1)

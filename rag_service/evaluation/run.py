@@ -26,7 +26,9 @@ from rag_service.evaluation.metrics import (
 from rag_service.evaluation.workspace import EvalCorpus, Workspace
 from rag_service.indices import IndexDefinition, shipped_folder
 from rag_service.language.words import fold
-from rag_service.retrieval.query import RERANKED, Mode, RagQuery, Retrieval
+from rag_service.retrieval.found import Found
+from rag_service.retrieval.question import RERANKED, Mode
+from rag_service.retrieval.question import Question as AskedQuestion
 from rag_service.settings import Settings
 
 Rerank = Literal["none", "heuristic", "sbert", "llm", "cohere"]
@@ -116,10 +118,11 @@ async def run_set(
     steps.begin(f"{loaded.name}: searching", len(questions))
     rankings, refused, times = [], [], []
     for question in questions:
-        retrieval, hits = await search(workspace, corpus, question, options)
+        found = await search(workspace, corpus, question, options)
+        hits = found.passages
         refused.append(not any(hit.scores.relevance >= threshold for hit in hits))
         rankings.append([_rank(hit, question, corpus) for hit in hits[: options.limit]])
-        times.append(sum(value for step, value in retrieval.timings_ms.items() if step != "embedding"))
+        times.append(sum(value for step, value in found.timings_ms.items() if step != "embedding"))
         steps.advance(1)
     measures = measure_ranking(questions, rankings, ks=options.ks, by_document=loaded.kind is SetKind.OWN)
     bins: list[Bin] = []
@@ -127,10 +130,10 @@ async def run_set(
         steps.begin("answering", len(questions))
         answers = []
         for question in questions:
-            query = ask_of(
+            asked = ask_of(
                 corpus, question, options, top_k=workspace.settings.retrieval.top_k, threshold=options.threshold
             )
-            answers.append(await workspace.components.engine.answer(query))
+            answers.append(await workspace.components.engine.answer(asked))
             steps.advance(1)
         refused = [is_refusal(answer) for answer in answers]
         measures |= measure_answers(questions, answers)
@@ -154,20 +157,17 @@ async def load_corpus(workspace: Workspace, loaded: EvalSet, index: IndexDefinit
     return await workspace.load(loaded, index, steps.advance)
 
 
-async def search(
-    workspace: Workspace, corpus: EvalCorpus, question: Question, options: RunOptions
-) -> tuple[Retrieval, tuple[Hit, ...]]:
+async def search(workspace: Workspace, corpus: EvalCorpus, question: Question, options: RunOptions) -> Found:
     """Search as a request does, but without a threshold."""
-    query = ask_of(corpus, question, options, top_k=max(options.limit, RERANKED), threshold=0.0)
-    hits = await workspace.components.engine.search(query)
-    return query.found, hits
+    asked = ask_of(corpus, question, options, top_k=max(options.limit, RERANKED), threshold=0.0)
+    return await workspace.components.engine.search(asked)
 
 
 def ask_of(
     corpus: EvalCorpus, question: Question, options: RunOptions, *, top_k: int, threshold: float | None
-) -> RagQuery:
+) -> AskedQuestion:
     """A question of a set as a request over its corpus; no threshold: the index's, else the setting's."""
-    return RagQuery(
+    return AskedQuestion(
         question.text,
         identity=LOCAL_ADMIN,
         filters=Filters(corpus_ids=(corpus.id,)),

@@ -27,6 +27,7 @@ from rag_service.language.detection import guess_language, nearest_language
 from rag_service.language.languages import language_codes
 from rag_service.models.embedding.relevance import ModelRelevance, relevance
 from rag_service.observability.tracing import span
+from rag_service.retrieval.found import Found
 from rag_service.retrieval.fusion import ABSENT_NAME, Candidates, fuse
 from rag_service.retrieval.hops import asks_chain
 from rag_service.retrieval.name_forms import TextEmbedding, drop_other_forms
@@ -39,7 +40,8 @@ from rag_service.retrieval.named_files import (
     take_turns,
 )
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
-from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
+from rag_service.retrieval.query import PassageRetriever
+from rag_service.retrieval.question import Mode, Question
 from rag_service.settings.models import PACKAGED_MODEL
 from rag_service.store.database import Connection, Database, meanwhile
 from rag_service.store.search.dense import DenseSearch
@@ -101,39 +103,39 @@ class HybridRetriever(PassageRetriever):
         self._lexical_fallback = lexical_fallback
         self._relevance = relevance or ModelRelevance(PACKAGED_MODEL)
 
-    async def search(self, query: RagQuery) -> Retrieval:
+    async def search(self, question: Question) -> Found:
         """As `PassageRetriever.search`. What was left out because the embedding model is down shows in the timings as
         `degraded_dense`."""
-        mode = query.mode or self._mode
+        mode = question.mode or self._mode
         started = time.perf_counter()
         try:
-            return await self._search(query, mode)
+            return await self._search(question, mode)
         except EmbeddingError as error:
             if mode == "dense" or not self._lexical_fallback:
                 raise
             log.warning("retrieval_degraded", without="dense", exc_info=error)
         lost = round((time.perf_counter() - started) * 1000, 2)
-        retrieval = await self._search(query, "lexical")
-        return replace(retrieval, timings_ms={**retrieval.timings_ms, DEGRADED_DENSE: lost})
+        found = await self._search(question, "lexical")
+        return replace(found, timings_ms={**found.timings_ms, DEGRADED_DENSE: lost})
 
-    async def _search(self, query: RagQuery, mode: Mode) -> Retrieval:
+    async def _search(self, question: Question, mode: Mode) -> Found:
         clock = _Clock()
-        embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(query.question))
+        embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(question.text))
         ranked: list[Hit] | None = None
         try:
-            async with self._database.transaction(query.identity, limited=True) as connection:
+            async with self._database.transaction(question.identity, limited=True) as connection:
                 # What failed is raised here; what is there by now need not be waited for.
                 vector = embedding.result() if embedding is not None and embedding.done() else None
-                begun = await self._begin(connection, query, clock, mode=mode, vector=vector)
+                begun = await self._begin(connection, question, clock, mode=mode, vector=vector)
                 if vector is None and embedding is not None and embedding.done():
                     vector = embedding.result()
                 if embedding is None or vector is not None:
-                    ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
+                    ranked = await self._rank(connection, begun, vector, clock, question=question, mode=mode)
             if embedding is not None and ranked is None:
                 vector = await embedding
                 clock.lap("embedding")
-                async with self._database.transaction(query.identity, limited=True) as connection:
-                    ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
+                async with self._database.transaction(question.identity, limited=True) as connection:
+                    ranked = await self._rank(connection, begun, vector, clock, question=question, mode=mode)
         finally:
             if embedding is not None and not embedding.done():
                 embedding.cancel()
@@ -144,8 +146,8 @@ class HybridRetriever(PassageRetriever):
             absent = await drop_other_forms(absent, ranked or (), self._embedding if is_packaged else None)
             if not absent:
                 ranked = [_rate_present(hit) for hit in ranked or ()]
-        return Retrieval(
-            plan=_settle_language(begun.plan, query, ranked or ()),
+        return Found(
+            plan=_settle_language(begun.plan, question, ranked or ()),
             index=begun.index,
             scope=begun.scope,
             hits=tuple(ranked or ()),
@@ -163,7 +165,7 @@ class HybridRetriever(PassageRetriever):
     async def _begin(
         self,
         connection: Connection,
-        query: RagQuery,
+        question: Question,
         clock: _Clock,
         *,
         mode: Mode,
@@ -173,7 +175,7 @@ class HybridRetriever(PassageRetriever):
 
         Finding those is the longest statement of a search; the postings are summed up meanwhile.
         """
-        index, plan, scope, files = await self._resolve(connection, query)
+        index, plan, scope, files = await self._resolve(connection, question)
         clock.lap("scope")
         rules = index.query
         terms = await weigh_terms(connection, scope, plan.terms, k1=rules.bm25_k1)
@@ -199,11 +201,11 @@ class HybridRetriever(PassageRetriever):
         )  # fmt: skip
 
     async def _resolve(
-        self, connection: Connection, query: RagQuery
+        self, connection: Connection, question: Question
     ) -> tuple[IndexDefinition, QueryPlan, SearchScope, NamedFiles | None]:
         """The index definition, the plan and the scope of a question, and the files that it names."""
-        index, question, filters = self._indices[self._default_index], query.question, query.filters
-        analyse = partial(make_plan, question, filters=filters, asked=query.asked, expected=query.languages)
+        index, filters = self._indices[self._default_index], question.filters
+        analyse = partial(make_plan, question.text, filters=filters, asked=question.asked, expected=question.languages)
         scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
         if filters.must_exist:
             await self._check_filters(connection, scope)
@@ -212,7 +214,7 @@ class HybridRetriever(PassageRetriever):
             index, plan = named, analyse(index=named)
         files = None
         if plan.file_names:
-            files, plan = await _find_files(connection, query, scope, plan, index)
+            files, plan = await _find_files(connection, question, scope, plan, index)
         if plan.filters != filters:
             scope = await resolve_scope(connection, plan.filters)
         return index, plan, scope, files
@@ -233,15 +235,15 @@ class HybridRetriever(PassageRetriever):
         vector: list[float] | None,
         clock: _Clock,
         *,
-        query: RagQuery,
+        question: Question,
         mode: Mode,
     ) -> list[Hit]:
         """Vector search, fusion, and the best with their text; ends the transaction."""
-        rules, limit = begun.index.query, max(query.candidates, query.top_k)
+        rules, limit = begun.index.query, max(question.candidates, question.top_k)
         candidates = await self._score(connection, begun, vector)
         fit = self._relevance.fit_for(rules, begun.plan.language)
         share = rules.alpha if fit is None or fit.alpha is None else fit.alpha
-        share = share if query.alpha is None else query.alpha
+        share = share if question.alpha is None else question.alpha
         ranked = fuse(
             candidates,
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
@@ -301,10 +303,10 @@ class HybridRetriever(PassageRetriever):
 
 
 async def _find_files(
-    connection: Connection, query: RagQuery, scope: SearchScope, plan: QueryPlan, index: IndexDefinition
+    connection: Connection, question: Question, scope: SearchScope, plan: QueryPlan, index: IndexDefinition
 ) -> tuple[NamedFiles | None, QueryPlan]:
     """The files that a question names, and its plan without their names; None: it names no file."""
-    files = await find_named_files(connection, scope, query.question, plan.file_names)
+    files = await find_named_files(connection, scope, question.text, plan.file_names)
     if not files.found:
         chosen = scope.filters.document_ids or scope.filters.file_name is not None
         return (files if files.missing and not chosen else None), plan  # of files that were chosen none is missing
@@ -314,7 +316,7 @@ async def _find_files(
         filters=replace(plan.filters, document_ids=files.document_ids),
         index=index,
         file_language=files.found[0].language,
-        expected=query.languages,
+        expected=question.languages,
     )
     plan = replace(plan, names=())
     if asks_overview(files, plan.language):
@@ -322,16 +324,16 @@ async def _find_files(
     return files, plan
 
 
-def _settle_language(plan: QueryPlan, query: RagQuery, hits: Sequence[Hit]) -> QueryPlan:
+def _settle_language(plan: QueryPlan, question: Question, hits: Sequence[Hit]) -> QueryPlan:
     """The plan in the language of most passages where the question is rather in that one, or leaves it open."""
     written = Counter(language for hit in hits if (language := hit.chunk.document.language) is not None)
     if not written:
         return plan
     ((common, _),) = written.most_common(1)
-    if common not in language_codes() and guess_language(query.asked, (*query.languages, common)) == common:
+    if common not in language_codes() and guess_language(question.asked, (*question.languages, common)) == common:
         return replace(plan, language=common)
     if plan.is_language_open:
-        return replace(plan, language=nearest_language(query.asked, (plan.language, common)))
+        return replace(plan, language=nearest_language(question.asked, (plan.language, common)))
     return plan
 
 

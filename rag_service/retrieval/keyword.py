@@ -18,10 +18,12 @@ from rag_service.domain import Chunk, Filters, Hit, Identity
 from rag_service.indices import IndexDefinition
 from rag_service.language.detection import detect_language
 from rag_service.language.words import frequencies
+from rag_service.retrieval.found import Found
 from rag_service.retrieval.fusion import Candidates, fuse
 from rag_service.retrieval.knowledge_base import CORPUS_ID, Entry, KnowledgeBase, cut_passages
 from rag_service.retrieval.planner import QueryPlan, make_plan
-from rag_service.retrieval.query import PassageRetriever, RagQuery, Retrieval
+from rag_service.retrieval.query import PassageRetriever
+from rag_service.retrieval.question import Question
 from rag_service.store.search.conditions import BUILT_IN, matches
 from rag_service.store.search.postings import MIN_CHUNKS, Weights, weigh
 from rag_service.store.search.scope import WILDCARD, SearchScope, check_fields, not_searchable
@@ -53,15 +55,15 @@ class KeywordRetriever(PassageRetriever):
         self._frequencies = Counter(term for passage in self._passages for term in passage.terms)
         self._mean_length = max(1.0, sum(passage.length for passage in self._passages) / len(self._passages))
 
-    async def search(self, query: RagQuery) -> Retrieval:
-        """Find the best passages by BM25, whatever the mode of the query."""
-        filters = query.filters
+    async def search(self, question: Question) -> Found:
+        """Find the best passages by BM25, whatever the mode of the question."""
+        filters = question.filters
         started = time.perf_counter()
         if filters.must_exist:
             self._check_ids(filters)
             check_fields(filters, {name for passage in self._passages for name in passage.entry.fields})
         plan = make_plan(
-            query.question, filters=filters, index=self._index, asked=query.asked, expected=query.languages
+            question.text, filters=filters, index=self._index, asked=question.asked, expected=question.languages
         )
         ranking = self._weigh(plan, total=len(self._passages))
         covering = self._weigh(plan, total=max(len(self._passages), MIN_CHUNKS))
@@ -82,9 +84,9 @@ class KeywordRetriever(PassageRetriever):
             ceiling=ranking.ceiling,
             calibration=calibration and calibration.languages.get(plan.language, calibration),
         )
-        limit = max(query.candidates, query.top_k)
+        limit = max(question.candidates, question.top_k)
         hits = tuple(Hit(chunk=reachable[number].chunk, scores=scores) for number, scores in ranked[:limit])
-        return Retrieval(
+        return Found(
             plan=plan,
             index=self._index,
             scope=self._scope(plan.filters, len(reachable)),

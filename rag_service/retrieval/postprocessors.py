@@ -1,7 +1,7 @@
 """LlamaIndex postprocessors between retrieval and answer: rerank, then choose by version, threshold and top k.
 
-Both work on the passages that a `RagQuery` holds for the nodes they are given, and return nodes again, so that stock
-postprocessors may stand before and after them.
+Both return what was found with other passages. LlamaIndex sees nodes only, so that stock postprocessors may stand
+before and after them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence, Set
+from dataclasses import replace
 from datetime import datetime
 
 import llama_index.core.instrumentation as instrument
@@ -21,8 +22,10 @@ from rag_service.domain import Hit
 from rag_service.language.words import terms
 from rag_service.models.reranking.reranker import Reranker, rerank_or_keep
 from rag_service.observability.tracing import span
+from rag_service.retrieval.found import Found
 from rag_service.retrieval.named_files import take_turns
 from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.retrieval.versions import ask_versions
 from rag_service.unpicklable import Unpicklable
 
@@ -41,15 +44,17 @@ class PassagePostprocessor(BaseNodePostprocessor):
     """Base of the postprocessors that need the passages of a `RagQuery`."""
 
     @abstractmethod
-    async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        """The passages in another order, or fewer of them."""
+    async def process(self, question: Question, found: Found) -> Found:
+        """Return what was found with its passages in another order, or fewer of them."""
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         if not isinstance(query_bundle, RagQuery):
             raise TypeError(f"{type(self).__name__} needs a RagQuery, not {type(query_bundle).__name__}.")
-        return query_bundle.reorder(nodes, await self.process(query_bundle.hits(nodes), query_bundle))
+        run = query_bundle.run
+        run.retrieved = await self.process(run.question, run.found.choose(nodes))
+        return run.found.order(nodes)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -75,9 +80,10 @@ class Rerank(Unpicklable, PassagePostprocessor):
         dispatcher.event(ReRankEndEvent(nodes=reranked))
         return reranked
 
-    async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
+    async def process(self, question: Question, found: Found) -> Found:
         with span("rerank"):
-            return await rerank_or_keep(self._reranker, query.question, hits, language=query.found.plan.language)
+            ranked = await rerank_or_keep(self._reranker, question.text, found.passages, language=found.plan.language)
+        return found.with_passages(ranked)
 
 
 class ChoosePassages(PassagePostprocessor):
@@ -89,31 +95,34 @@ class ChoosePassages(PassagePostprocessor):
     default: float  # relevance from which on a passage answers, 0..1
     out_of_scope: float  # minimum relevance, 0..1
 
-    async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        hits = self._relevant(_of_version_asked(_newer_first(hits), query), query)
-        return take_turns(hits, query.top_k) if query.of_several else hits[: query.top_k]
+    async def process(self, question: Question, found: Found) -> Found:
+        found = _of_version_asked(question, found.with_passages(_newer_first(found.passages)))
+        found = self._relevant(question, found)
+        top_k = question.top_k
+        return found.with_passages(take_turns(found.passages, top_k) if found.of_several else found.passages[:top_k])
 
-    def _relevant(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        """The passages without those of too little relevance.
+    def _relevant(self, question: Question, found: Found) -> Found:
+        """Leave out the passages of too little relevance.
 
         A threshold in the request is a hard limit. Otherwise the ranking ends with the last passage that reaches
-        `out_of_scope` or holds a section that the question names, and the query is doubtful if none reaches the
+        `out_of_scope` or holds a section that the question names, and an answer is doubtful if none reaches the
         threshold of the index, else `default`. What ranks before it stays: relevance says whether a question is
         answered, and orders passages worse than the ranking.
         """
-        if query.threshold is not None:
-            return [hit for hit in hits if hit.scores.relevance >= query.threshold]
-        threshold = query.found.index.query.threshold
+        hits, language = found.passages, found.plan.language
+        if question.threshold is not None:
+            return found.with_passages(hit for hit in hits if hit.scores.relevance >= question.threshold)
+        threshold = found.index.query.threshold
         threshold = self.default if threshold is None else threshold
-        query.doubtful = max((hit.scores.relevance for hit in hits), default=-1.0) < threshold
+        is_doubtful = max((hit.scores.relevance for hit in hits), default=-1.0) < threshold
         minimum = min(self.out_of_scope, threshold)
-        asked = set(terms(query.question, query.found.plan.language))
+        asked = set(terms(question.text, language))
         relevant = [
             rank
             for rank, hit in enumerate(hits, start=1)
-            if hit.scores.relevance >= minimum or _names_section(asked, hit, query.found.plan.language)
+            if hit.scores.relevance >= minimum or _names_section(asked, hit, language)
         ]
-        return hits[: max(relevant, default=0)]
+        return replace(found, is_doubtful=is_doubtful).with_passages(hits[: max(relevant, default=0)])
 
 
 def _names_section(asked: Set[str], hit: Hit, language: str) -> bool:
@@ -138,17 +147,18 @@ def _newer_first(hits: Sequence[Hit]) -> Sequence[Hit]:
     return ordered + sorted(group, key=_updated_at, reverse=True)
 
 
-def _of_version_asked(hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-    """Of a document that was found in several versions, only the passages of those that the question asks for.
+def _of_version_asked(question: Question, found: Found) -> Found:
+    """Keep of a document that was found in several versions only the passages of those that the question asks for.
 
     A search shows all of them, and files that are named are meant as they are.
     """
-    if query.as_asked or query.found.files is not None:
-        return hits
-    query.versions = ask_versions(query.question, [hit.chunk.document for hit in hits])
-    if query.versions is None:
-        return hits
-    return [hit for hit in hits if hit.chunk.document.id not in query.versions.others]
+    if question.as_asked or found.files is not None:
+        return found
+    versions = ask_versions(question.text, [hit.chunk.document for hit in found.passages])
+    if versions is None:
+        return found
+    kept = (hit for hit in found.passages if hit.chunk.document.id not in versions.others)
+    return replace(found, versions=versions).with_passages(kept)
 
 
 def find_related(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -1,4 +1,4 @@
-"""Retrieval on a read replica where it shows what the primary does, else on the primary.
+"""Found on a read replica where it shows what the primary does, else on the primary.
 
 Whatever the replica does, a search loses no more than time to it: it is repeated on the primary, once.
 """
@@ -13,7 +13,9 @@ import structlog
 
 from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError, SearchTimeoutError, StoreError
-from rag_service.retrieval.query import PassageRetriever, RagQuery, Retrieval
+from rag_service.retrieval.found import Found
+from rag_service.retrieval.query import PassageRetriever
+from rag_service.retrieval.question import Question
 from rag_service.store.database import Database
 from rag_service.store.replication.replica import Replica, ReplicaBehindError
 
@@ -49,13 +51,13 @@ class ReplicatedRetriever(PassageRetriever):
         self._search_on = search_on
         self._count = count
 
-    async def search(self, query: RagQuery) -> Retrieval:
+    async def search(self, question: Question) -> Found:
         """As `PassageRetriever.search`."""
         outcome: Outcome = "down"
         if self._replica.up:
-            view = self._replica.at(await self._replica.position(query.identity, query.filters.corpus_ids))
+            view = self._replica.at(await self._replica.position(question.identity, question.filters.corpus_ids))
             try:
-                found = await self._replica.run(self._search_on(view).search(query), view)
+                found = await self._replica.run(self._search_on(view).search(question), view)
             except ReplicaBehindError:
                 outcome = "behind"
             except (StoreError, ConfigurationError, SearchTimeoutError, psycopg.Error) as error:
@@ -68,4 +70,4 @@ class ReplicatedRetriever(PassageRetriever):
                 self._count("replica")
                 return found
         self._count(outcome)
-        return await self._primary.search(query)
+        return await self._primary.search(question)

@@ -14,7 +14,7 @@ from rag_service import components
 from rag_service.cli.quickstart import SAMPLE_QUESTION, run_quickstart
 from rag_service.components import Components, open_components
 from rag_service.domain import LOCAL_ADMIN, Identity
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
@@ -86,7 +86,7 @@ async def test_every_example_is_answered_rightly(database_server: EmbeddedServer
             await service.ingest(DocumentInput(data=file.read_bytes(), file_name=file.name), LOCAL_ADMIN)
         wrong = {}
         for question, gold in GOLD.items():
-            answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+            answer = await service.engine.answer(Question(question, identity=LOCAL_ADMIN))
             quote = answer.citations[0].quote if answer.citations else answer.places[0].text if answer.places else None
             shown = answer.places[0].document if answer.places else None
             file_name = (

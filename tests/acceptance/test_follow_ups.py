@@ -19,7 +19,7 @@ from rag_service.domain import LOCAL_ADMIN, CorpusKind, Decision, Filters, Hit, 
 from rag_service.evaluation.metrics import holds_answer
 from rag_service.language.detection import reply_to_small_talk
 from rag_service.language.languages import language_codes, load_language
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.documents.documents import DocumentInput
@@ -172,7 +172,7 @@ async def test_the_chat_model_makes_it_standalone_in_one_call(open_service: Open
         answer = "In Paris the ceiling is 160 euros a night. [C1]"
         ollama.script("/api/chat", chat(Say(standalone), Done()), chat(Say(answer), Done()))
         turns = (Turn(role="user", content="What may a hotel cost?"), Turn(role="assistant", content="95 euros."))
-        found = await opened.engine.answer(RagQuery("And over there?", identity=LOCAL_ADMIN, turns=turns))
+        found = await opened.engine.answer(Question("And over there?", identity=LOCAL_ADMIN, turns=turns))
     assert (found.question, found.searched_for) == (standalone, standalone)
     assert (found.text, found.decision) == (answer, Decision.CAN_PROCEED)
 
@@ -233,7 +233,8 @@ async def test_conversations_that_go_on_and_that_change_the_topic(service: Compo
 
 
 async def _search(service: Components, filters: Filters, question: str) -> Sequence[Hit]:
-    return await service.engine.search(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, filters=filters))
+    asked = Question(question, identity=LOCAL_ADMIN, threshold=0.0, filters=filters)
+    return (await service.engine.search(asked)).passages
 
 
 @pytest.mark.slow
@@ -243,7 +244,7 @@ async def test_conversations_over_the_sample_documents(service: Components) -> N
     filters = {name: Filters(corpus_ids=(await _sample_corpus(service, name),)) for name in SAMPLES}
     first, right, green, alone = [], [], [], []
     for one in conversations:
-        ask = partial(RagQuery, identity=LOCAL_ADMIN, filters=filters[one["corpus"]], recorded=False)
+        ask = partial(Question, identity=LOCAL_ADMIN, filters=filters[one["corpus"]], recorded=False)
         turns: list[Turn] = []
         for question in one["before"]:
             before = await service.engine.answer(ask(question, turns=tuple(turns)))

@@ -27,7 +27,7 @@ from rag_service.models.servers.resilience import Slots
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.retrieval.hybrid import HybridRetriever
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.database import Database
@@ -92,7 +92,7 @@ class Bench:
         outcomes = []
         for canary in canaries:
             llm.watch(canary)
-            query = RagQuery(
+            query = Question(
                 QUESTIONS[canary.language],
                 identity=ADMIN,
                 threshold=0.0,

@@ -13,7 +13,7 @@ import pytest
 from rag_service.app import create_app
 from rag_service.cli.checks import check_live
 from rag_service.domain import LOCAL_ADMIN
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.documents import DocumentInput
 from tests.acceptance.test_ollama_service import client, read_events, service, steady
 from tests.conftest import mostly_slow
@@ -159,7 +159,7 @@ async def test_a_judge_that_hangs_or_fails_costs_its_time_limit_and_not_the_answ
         ollama.verdicts = reply
         ollama.script("/api/chat", chat(Say(REWORDED), Done()))
         began = time.monotonic()
-        answer = await components.engine.answer(RagQuery(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1))
+        answer = await components.engine.answer(Question(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1))
         assert time.monotonic() - began < 10
         assert [citation.status.value for citation in answer.citations] == ["unchecked"]
         assert answer.text == REWORDED
@@ -171,6 +171,6 @@ async def test_without_a_judge_reworded_sentences_stay_unchecked(open_service: A
     async with open_service(**settings) as components:
         await components.ingest(DocumentInput(data=f"{QUOTE}.".encode(), file_name="leave.md"), LOCAL_ADMIN)
         ollama.script("/api/chat", chat(Say(REWORDED), Done()))
-        answer = await components.engine.answer(RagQuery(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1))
+        answer = await components.engine.answer(Question(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1))
         assert [citation.status.value for citation in answer.citations] == ["unchecked"]
         assert ollama.judge_requests == []

@@ -32,7 +32,7 @@ from rag_service.errors import InputError
 from rag_service.indices import load_index
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.retrieval.hybrid import HybridRetriever
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.database import Database
 from rag_service.store.documents.chunk_store import ChunkStore
 from rag_service.store.embedded import EmbeddedServer
@@ -194,7 +194,7 @@ async def test_a_batch_that_continues_a_document_leaves_its_stored_chunks_untouc
         store.client, fake_embedding, {"general": load_index("general")}, default_index="general"
     )
     for number in (12, 35):
-        query = RagQuery(f"Where is pallet {number}?", identity=store._identity, filters=Filters(), mode="lexical")
+        query = Question(f"Where is pallet {number}?", identity=store._identity, filters=Filters(), mode="lexical")
         assert (await retriever.search(query)).hits[0].chunk.text == nodes[number].get_content()
 
 

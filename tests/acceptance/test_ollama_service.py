@@ -12,7 +12,7 @@ import pytest
 from rag_service.app import create_app
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.documents import DocumentInput
 from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import Ingest, OpenService, ingest, open_service
@@ -92,7 +92,7 @@ async def test_replay_names_the_model_that_changed_and_that_it_answers_otherwise
     open_service: OpenService, ollama: OllamaDouble
 ) -> None:
     document = DocumentInput(data=b"Employees receive 25 days of vacation per calendar year.", file_name="leave.md")
-    query = RagQuery(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1)
+    query = Question(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1)
     settings = {"chat_provider": "ollama", "ollama_url": ollama.url}
     ollama.script("/api/chat", *[chat(Say(REPLY)) for _ in range(3)])
     async with open_service(model_name="llama3.2", **settings) as service:

@@ -13,7 +13,7 @@ from evals.parts import ask_parts, read_questions
 from evals.steps import ScriptedModel, ask_steps, read_steps
 from rag_service.components import Components, Plugins, open_components
 from rag_service.domain import LOCAL_ADMIN, ReplyKind
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
@@ -49,7 +49,7 @@ async def test_a_doubtful_reading_of_a_table_takes_no_question_over_that_has_par
     for name, data in (("instruments.csv", values), ("lending.md", rules)):
         await service.ingest(DocumentInput(data=data, file_name=name), LOCAL_ADMIN)
     asked = "What is the value of the viola, and when is the deposit returned?"
-    answer = await service.engine.answer(RagQuery(asked, identity=LOCAL_ADMIN))
+    answer = await service.engine.answer(Question(asked, identity=LOCAL_ADMIN))
     assert answer.kind is ReplyKind.PLACES
     assert "2100" in answer.text and "July" in answer.text
 

@@ -47,8 +47,10 @@ retrieval
 answering.proof
 fitting
 answering.guards
+answering.drafts
 answering.prompt
-answering.tools
+answering.decision answering.tools
+answering.answerers
 answering
 agents advisor
 components auth
@@ -204,7 +206,7 @@ def test_no_cache_without_a_size_keeps_what_users_write() -> None:
 # Caches of the process with a size that texts may come into. What one user asks or stores must make nothing faster for
 # another (`rag_service/recent.py`), so each says what its arguments are.
 _SHARED_CACHES = {
-    "answering.confidence.read_fit": "a file of the package",
+    "answering.decision.confidence.read_fit": "a file of the package",
     "answering.proof.analysis.classify": "single words, read in microseconds",
     "answering.proof.lexicon.fold_word": "single words, read in microseconds",
     "client.html._renderer": "nothing",

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.answering.checked_answer import AnswerChecker
+from rag_service.answering.drafts.checked_answer import AnswerChecker
 from rag_service.answering.guards.guardrails import check_rules, read_rules
 from rag_service.answering.guards.injection import find_injections, neutralise
 from rag_service.answering.guards.output_guard import LeakFilter, LinkFilter

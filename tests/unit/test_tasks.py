@@ -10,7 +10,8 @@ import pytest
 
 from rag_service.answering.engine import CitedQueryEngine
 from rag_service.domain import LOCAL_ADMIN
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.query import AnswerRun, RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.tasks import end_tasks, run_together
 
 
@@ -59,19 +60,20 @@ async def test_an_answer_that_loses_its_cancellation_ends_when_its_client_leaves
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(end_tasks.__kwdefaults__, "patience", 0.01)
-    query, ended = RagQuery("When?", identity=LOCAL_ADMIN), asyncio.Event()
+    question, ended = Question("When?", identity=LOCAL_ADMIN), asyncio.Event()
+    run = AnswerRun(question=question, model=None)  # type: ignore[arg-type]
 
     async def answer(query: RagQuery) -> None:
         try:
             with suppress(asyncio.CancelledError):
-                await query.emit("first")
+                await query.run.emit("first")
                 await asyncio.sleep(60)
             while True:  # goes on, although nobody reads
-                await query.emit("more")
+                await query.run.emit("more")
         finally:
             ended.set()
 
-    events = CitedQueryEngine.stream(SimpleNamespace(aquery=answer), query)  # type: ignore[arg-type]
+    events = CitedQueryEngine.stream(SimpleNamespace(aquery=answer), run)  # type: ignore[arg-type]
     async with asyncio.timeout(5), aclosing(events):
         await anext(events)
     assert ended.is_set()

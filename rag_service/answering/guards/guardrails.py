@@ -23,7 +23,8 @@ from rag_service.domain import Filters, GuardrailCheck, Hit
 from rag_service.language.languages import languages_of
 from rag_service.language.normalise import Normalised, normalise
 from rag_service.language.words import terms
-from rag_service.retrieval.query import PassageRetriever, RagQuery
+from rag_service.retrieval.query import AnswerRun, PassageRetriever
+from rag_service.retrieval.question import Question
 
 GUARDRAIL_TYPES = frozenset({"guardrails", "guardrail"})  # chunk types that hold rules
 NEVER_SAY, ALWAYS_MENTION = "never_say", "always_mention"
@@ -89,7 +90,7 @@ def _read_chunk(hit: Hit) -> Iterator[Rule]:
 
 
 async def check_answer(
-    retriever: PassageRetriever, query: RagQuery, shown: Sequence[Hit], text: str
+    retriever: PassageRetriever, run: AnswerRun, shown: Sequence[Hit], text: str
 ) -> tuple[GuardrailCheck, ...]:
     """Check what the documents that an answer was made from forbid to say.
 
@@ -98,9 +99,10 @@ async def check_answer(
     """
     documents = tuple(dict.fromkeys(hit.chunk.document.id for hit in shown))
     filters = Filters(document_ids=documents, chunk_types=tuple(GUARDRAIL_TYPES))
-    found = await retriever.search(RagQuery(query.question, identity=query.identity, filters=filters, mode="dense"))
+    question = run.question
+    found = await retriever.search(Question(question.text, identity=question.identity, filters=filters, mode="dense"))
     forbidden = [rule for rule in read_rules(found.hits) if rule.kind == NEVER_SAY]
-    return check_rules(forbidden, [("answer", text)], language=query.found.plan.language)
+    return check_rules(forbidden, [("answer", text)], language=run.language)
 
 
 def check_rules(

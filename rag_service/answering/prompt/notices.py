@@ -2,38 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.guards.injection import neutralise_metadata
-from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.domain import Hit
 from rag_service.language.languages import quote_text
 from rag_service.language.words import fold
+from rag_service.retrieval.found import Found
 from rag_service.retrieval.named_files import MissingFile
-from rag_service.retrieval.query import Retrieval
 
 
-def explain_refusal(retrieval: Retrieval, prompts: Prompts) -> tuple[str, Doubt]:
+@dataclass(frozen=True, kw_only=True)
+class Notices:
+    """What the service itself says around an answer from passages, and what it doubts before there is one."""
+
+    refusal: str  # the sentence for questions that the passages do not answer
+    introduction: str  # of quotes: which files were searched, and what makes the answer uncertain; may be empty
+    doubts: Mapping[Doubt, bool]  # what the introduction warns of
+    model_failed: str  # before the quotes that take the place of a failing model's answer
+    unfinished: str  # after an answer that was cut off, or ended in a repetition
+    withheld: str  # in the place of unproved sentences
+
+    @property
+    def harmless(self) -> Sequence[str]:
+        """Sentences that need no proof."""
+        return [self.refusal, self.introduction, self.model_failed, self.unfinished]
+
+    @property
+    def after_failure(self) -> str:
+        """What stands before the quotes after the model has failed."""
+        return f"{self.model_failed} {self.introduction}".strip()
+
+
+def make_notices(found: Found, sources: Sequence[Hit], prompts: Prompts) -> Notices:
+    """Return the notices for an answer from these passages."""
+    language = found.plan.language
+    files_searched, about_files = tell_files(found, sources, prompts)
+    absent = warn_of_absent(found, prompts) if found.absent else ""
+    warning = f"{about_files} {absent}".strip()
+    if found.is_doubtful and not warning:
+        warning = prompts.message("doubtful", language)
+    return Notices(
+        refusal=prompts.message("refusal", language),
+        introduction=f"{files_searched} {warning}".strip(),
+        doubts={
+            Doubt.NAME_UNKNOWN: bool(found.absent),
+            Doubt.FILE_UNKNOWN: bool(about_files),
+            Doubt.LOW_RELEVANCE: found.is_doubtful,
+        },
+        model_failed=prompts.message("model_failed", language),
+        unfinished=prompts.message("unfinished", language),
+        withheld=prompts.message("withheld", language),
+    )
+
+
+def explain_refusal(found: Found, prompts: Prompts) -> tuple[str, Doubt]:
     """Why a search that found no relevant passage is not answered: in a sentence, and as a code."""
-    files, language = retrieval.files, retrieval.plan.language
+    files, language = found.files, found.plan.language
     if files is not None and files.missing:
-        return tell_files(retrieval, (), prompts)[1], Doubt.NOTHING_FOUND
-    if files is not None and files.place is not None and not retrieval.hits:
+        return tell_files(found, (), prompts)[1], Doubt.NOTHING_FOUND
+    if files is not None and files.place is not None and not found.hits:
         names = ", ".join(quote_text(neutralise_metadata(file.name), language) for file in files.found)
         return prompts.message("no_such_place", language).replace("{names}", names), Doubt.NOTHING_FOUND
-    if not retrieval.scope.chunk_count:
+    if not found.scope.chunk_count:
         return prompts.message("no_documents", language), Doubt.NO_DOCUMENTS
-    if not retrieval.scope.reachable:
+    if not found.scope.reachable:
         return prompts.message("nothing_selected", language), Doubt.NOTHING_SELECTED
     said = prompts.message("nothing_found", language)
-    return f"{warn_of_absent(retrieval, prompts)} {said}" if retrieval.absent else said, Doubt.NOTHING_FOUND
+    return f"{warn_of_absent(found, prompts)} {said}" if found.absent else said, Doubt.NOTHING_FOUND
 
 
-def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:
+def warn_of_absent(found: Found, prompts: Prompts) -> str:
     """A sentence with the names in the question that no document mentions."""
-    names = ", ".join(quote_text(name, retrieval.plan.language) for name in retrieval.absent)
-    return prompts.message("not_mentioned", retrieval.plan.language).replace("{names}", names)
+    names = ", ".join(quote_text(name, found.plan.language) for name in found.absent)
+    return prompts.message("not_mentioned", found.plan.language).replace("{names}", names)
 
 
 def mentioning(file: MissingFile, hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -42,9 +87,9 @@ def mentioning(file: MissingFile, hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return tuple(hit for hit in hits if name in fold(hit.chunk.text))
 
 
-def tell_files(retrieval: Retrieval, sources: Sequence[Hit], prompts: Prompts) -> tuple[str, str]:
+def tell_files(found: Found, sources: Sequence[Hit], prompts: Prompts) -> tuple[str, str]:
     """(which files were searched, which are missing or hold nothing about the question), in sentences or empty."""
-    files, language = retrieval.files, retrieval.plan.language
+    files, language = found.files, found.plan.language
     if files is None:
         return "", ""
 

@@ -11,24 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-import msgspec
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.answering.guards.injection import neutralise, without_injections
-from rag_service.answering.prompt.cutting import cut_passage, weight_held
-from rag_service.answering.prompt.notices import tell_files, warn_of_absent
-from rag_service.answering.prompt.reasons import Doubt
+from rag_service.answering.guards.injection import neutralise
+from rag_service.answering.prompt.cutting import cut_passage
+from rag_service.answering.prompt.notices import Notices, make_notices
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context, render_passage
 from rag_service.domain import Hit
 from rag_service.errors import ContextOverflowError
 from rag_service.indices import Tier
-from rag_service.language.words import count_tokens, word_forms
-from rag_service.models.extractive.extractive import Evidence, GroundedMessage
-from rag_service.models.llm.model import ChatModel
-from rag_service.retrieval.named_files import Place
-from rag_service.retrieval.planner import QueryPlan
-from rag_service.retrieval.query import RagQuery
+from rag_service.language.words import count_tokens
+from rag_service.retrieval.query import AnswerRun
 from rag_service.settings import Settings
+from rag_service.settings.answers import AnswerSettings
 
 QUOTED_PASSAGES = 4  # that quotes are chosen from
 CONTEXT_SHARE = 4  # passages take at most one part in so many of a model's context
@@ -69,20 +64,9 @@ class Prompted:
     messages: Sequence[ChatMessage]
     context: PackedContext
     tokens: int  # our count of the whole prompt
-    refusal: str  # the sentence for questions that the passages do not answer
-    warning: str  # why the answer is uncertain; may be empty
-    doubts: Mapping[Doubt, bool]  # what the warning is about
-    introduction: str  # of quotes: the warning, and which files were searched; may be empty
-    preface: str  # shown before the answer; empty where a model writes it
-    model_failed: str  # shown before the quotes that take the place of a failing model's answer
-    unfinished: str  # shown after an answer that was cut off, or ended in a repetition
+    notices: Notices
     boundary: str  # around the passages
     secret: str  # text that the answer must not repeat
-    quote_signals: Mapping[str, float]  # `Evidence.signals`: filled while quotes answer; empty where a model does
-
-    def failed(self) -> Prompted:
-        """Return the same after the model has failed: the quotes that take its place begin with that."""
-        return replace(self, preface=f"{self.model_failed} {self.introduction}".strip())
 
     def offering(self, rule: str) -> Prompted:
         """Return the same with a rule about the tools that are offered."""
@@ -90,19 +74,9 @@ class Prompted:
         told = ChatMessage(role=MessageRole.SYSTEM, content=f"{system.content}\n\n{rule}")
         return replace(self, messages=[told, *rest], tokens=self.tokens + count_tokens(rule))
 
-    def showing(self, hits: tuple[Hit, ...]) -> Prompted:
-        """Return the same after more passages were shown."""
-        added = hits[len(self.context.hits) :]
-        tokens = self.context.tokens + sum(count_tokens(hit.chunk.text) for hit in added)
-        return replace(self, context=replace(self.context, hits=hits, tokens=tokens))
-
-    def cut(self) -> Prompted:
-        """Return the same for an answer that the model did not finish: it is uncertain."""
-        return replace(self, warning=self.warning or self.unfinished)
-
 
 def write_prompt(
-    query: RagQuery,
+    run: AnswerRun,
     sources: Sequence[Hit],
     *,
     prompts: Prompts,
@@ -119,109 +93,74 @@ def write_prompt(
     Raises:
         ContextOverflowError: question and instructions alone fill the window.
     """
-    model: ChatModel = query.model
-    retrieval = query.found
-    language = retrieval.plan.language
-    name = query.prompt or (retrieval.index.query.prompt if settings.answers.grounded_prompting else "classic")
+    question, found, language = run.question, run.found, run.language
+    name = question.prompt or (found.index.query.prompt if settings.answers.grounded_prompting else "classic")
     template = prompts.template(name, language)
     boundary = boundary or new_boundary()
-    refusal = prompts.message("refusal", language)
+    notices = make_notices(found, sources, prompts)
     # What is searched for and what is asked for are two things: form and language belong to what was written.
-    asked = query.question if model.only_quotes else " ".join(neutralise(query.asked).split())
-    values = {"boundary": boundary, "context": "", "question": asked, "refusal": refusal}
-    values |= {"history": query.history, "instructions": query.instructions}
-    personal = query.personal_corpora
-    fitted = _fit_passages(
-        sources,
+    asked = " ".join(neutralise(question.asked).split())
+    values = {"boundary": boundary, "context": "", "question": asked, "refusal": notices.refusal}
+    values |= {"history": question.history, "instructions": question.instructions}
+    personal = question.personal_corpora
+    limit = run.model.prompt_limit(language) - taken
+    fixed = count_prompt(template.render(values), boundary=boundary)
+    fitted = fit_prompt(
+        pack_sources(run, sources, settings=settings.answers, boundary=boundary, limit=limit, other_tokens=fixed),
         lambda hits: template.render({**values, "context": render_context(hits, boundary, personal)}),
-        fixed=template.render(values),
-        query=query,
-        limit=model.prompt_limit(language) - taken,
-        settings=settings,
+        limit=limit,
         boundary=boundary,
     )
-    context, (system, user) = fitted.context, fitted.texts
-    files_searched, about_files = tell_files(retrieval, sources, prompts)
-    absent = warn_of_absent(retrieval, prompts) if retrieval.absent else ""
-    warning = f"{about_files} {absent}".strip()
-    if query.doubtful and not warning:
-        warning = prompts.message("doubtful", language)
-    introduction = f"{files_searched} {warning}".strip()
-    evidence = _gather_evidence(query, context.hits, refusal, introduction)
-    query.evidence = evidence
-    grounded = GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence)
+    system, user = fitted.texts
     return Prompted(
-        messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), grounded],
-        context=context,
+        messages=[
+            ChatMessage(role=MessageRole.SYSTEM, content=system),
+            ChatMessage(role=MessageRole.USER, content=user),
+        ],
+        context=fitted.context,
         tokens=fitted.tokens,
-        refusal=refusal,
-        warning=warning,
-        doubts={
-            Doubt.NAME_UNKNOWN: bool(retrieval.absent),
-            Doubt.FILE_UNKNOWN: bool(about_files),
-            Doubt.LOW_RELEVANCE: query.doubtful,
-        },
-        introduction=introduction,
-        preface=introduction if model.only_quotes else "",
-        model_failed=prompts.message("model_failed", language),
-        unfinished=prompts.message("unfinished", language),
+        notices=notices,
         boundary=boundary,
         secret=template.render({**values, "refusal": "", "question": ""})[0],
-        quote_signals=evidence.signals,
     )
 
 
-def _fit_passages(
+def pack_sources(
+    run: AnswerRun,
     sources: Sequence[Hit],
-    render: Callable[[tuple[Hit, ...]], Sequence[str]],
     *,
-    fixed: Sequence[str],
-    query: RagQuery,
-    limit: int,
-    settings: Settings,
+    settings: AnswerSettings,
     boundary: str,
-) -> FittedPrompt:
-    """The prompt with as many sources as fit, those of personal corpora last; `fixed` are its texts without any."""
-    answers, model = settings.answers, query.model
+    limit: int = sys.maxsize,
+    other_tokens: int = 0,
+) -> PackedContext:
+    """Choose as many sources as one answer is made from, those of personal corpora last.
+
+    Args:
+        limit: of the whole prompt, in tokens, if there is one.
+        other_tokens: of the rest of the prompt.
+
+    Raises:
+        ContextOverflowError: not one of them fits.
+    """
+    question, model = run.question, run.model
     # Quotes are chosen from the first few passages: their sentences compete with each other.
-    most = answers.max_chunks or (QUOTED_PASSAGES if model.only_quotes else len(sources))
+    most = settings.max_chunks or (QUOTED_PASSAGES if model.only_quotes else len(sources))
     quarter = sys.maxsize if model.only_quotes else model.context_window // CONTEXT_SHARE
     context = pack_context(
         sources,
         limit=limit,
-        other_tokens=count_prompt(fixed, boundary=boundary),
-        max_tokens=min(answers.max_context_tokens, max(quarter, MIN_CONTEXT_TOKENS)),
-        max_chunks=most * query.searches,
+        other_tokens=other_tokens,
+        max_tokens=min(settings.max_context_tokens, max(quarter, MIN_CONTEXT_TOKENS)),
+        max_chunks=most * run.found.searches,
         boundary=boundary,
-        weights=query.found.weights,
+        weights=run.found.weights,
     )
-    ordered = sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in query.personal_corpora)
-    return fit_prompt(replace(context, hits=tuple(ordered)), render, limit=limit, boundary=boundary)
+    ordered = sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in question.personal_corpora)
+    return replace(context, hits=tuple(ordered))
 
 
-def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str, preface: str) -> Evidence:
-    """Return what an answer without a chat model is made of."""
-    retrieval, follow_up, versions = query.found, query.follow_up, query.versions
-    asked = query.question if versions is None else versions.question
-    if follow_up is not None and follow_up.joined:  # the questions before have their answers
-        asked = follow_up.asked
-    files = retrieval.files
-    place = None if files is None else files.place
-    return Evidence(
-        question=asked,
-        language=retrieval.plan.language,
-        hits=tuple(_quotable(hit, retrieval.weights, place) if hit.from_turn is None else _blank(hit) for hit in shown),
-        weights=retrieval.weights,
-        equivalents=_equivalents(retrieval.plan, asked),
-        refusal=refusal,
-        preface=preface,
-        by_document=query.of_several,
-    )
-
-
-def shorten_prompt(
-    query: RagQuery, prompted: Prompted, *, prompts: Prompts, settings: Settings, taken: int
-) -> Prompted:
+def shorten_prompt(run: AnswerRun, prompted: Prompted, *, prompts: Prompts, settings: Settings, taken: int) -> Prompted:
     """Return the same prompt without its last passages, so that it keeps to what is known by now of the model's window.
 
     `taken` as in `write_prompt`. Raises ContextOverflowError if it does not fit even with one passage.
@@ -229,55 +168,13 @@ def shorten_prompt(
     shown = prompted.context.hits
     for kept in range(len(shown) - 1, 0, -1):
         shorter = write_prompt(
-            query, shown[:kept], prompts=prompts, settings=settings, boundary=prompted.boundary, taken=taken
+            run, shown[:kept], prompts=prompts, settings=settings, boundary=prompted.boundary, taken=taken
         )
         if shorter.context.hits == shown[:kept]:
             return shorter
     raise ContextOverflowError(
         "The prompt does not fit into the model's window, even with a single passage.", field="RAG_CONTEXT_WINDOW"
     )
-
-
-def _equivalents(plan: QueryPlan, question: str) -> dict[str, int]:
-    """Index term → the word of the question that it stands for, if the question has one of these words."""
-    forms = word_forms(question)
-    asked = {term.group for term in plan.terms if term.term in forms}
-    return {term.term: term.group for term in plan.terms if term.group >= 0 and term.group in asked}
-
-
-def _quotable(hit: Hit, weights: Mapping[str, float], place: Place | None) -> Hit:
-    """Return what the extractive model may quote: no injections, and nothing of a passage found mainly for their words.
-
-    Of a question about a page or a cell only what stands there.
-    """
-    hit = hit if place is None else _only_at(place, hit)
-    cleared = without_injections(hit)
-    before, after = hit.chunk.text, cleared.chunk.text
-    if before == after or 2 * weight_held(after, weights) >= weight_held(before, weights):
-        return cleared
-    return replace(cleared, chunk=replace(cleared.chunk, text="\n" * len(before)))
-
-
-def _blank(hit: Hit) -> Hit:
-    """A passage that an earlier answer cited and that is not found now: it would answer the earlier question."""
-    return replace(hit, chunk=replace(hit.chunk, text=""))
-
-
-def _only_at(place: Place, hit: Hit) -> Hit:
-    """Return the hit with all else blanked out of its text; offsets stay valid. A cell is shown with its row."""
-    chunk = hit.chunk
-    spans = [span for span in chunk.spans if place.holds(span.location)]
-    if place.kind in ("cell", "row"):  # the names of the columns stand between the cells
-        rows = {(span.location.sheet, span.location.row) for span in spans}
-        whole = [span for span in chunk.spans if (span.location.sheet, span.location.row) in rows]
-        if len(rows) == 1:
-            whole = [msgspec.structs.replace(whole[0], end=max(span.end for span in whole))]
-        spans = whole
-    kept = ["\n"] * len(chunk.text)
-    for span in spans:
-        start, end = max(0, span.start - chunk.start), max(0, span.end - chunk.start)
-        kept[start:end] = chunk.text[start:end]
-    return replace(hit, chunk=replace(chunk, text="".join(kept)))
 
 
 def split_budget(max_tokens: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ A mark alone proves nothing. Every mark of every claim gets a citation (`proof.c
 - `not_found`: the mark names no passage that was shown, the words that are cited stand nowhere, or the passage has no
   word of the sentence;
 - `unchecked`: the cited words stand there, or the passage has words near to the sentence. Whether they say what the
-  sentence says is for a judge (`answering.judged`).
+  sentence says is for a judge (`answering.drafts.judged`).
 
 A sentence that no mark of its own ends, but that the next marked sentence of its paragraph covers, gets one
 citation: the best that those marks give. Sentences under one mark that quote a run of the passage share one citation.

@@ -29,7 +29,8 @@ from rag_service.errors import InputError
 from rag_service.indices import IndexDefinition
 from rag_service.language.languages import FALLBACK_LANGUAGE, load_language
 from rag_service.language.words import count_tokens, fold
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.found import Found
+from rag_service.retrieval.question import Question
 from rag_service.store.database import Database
 from rag_service.store.search.reach import ReachedDocument, find_documents, read_chunks
 from rag_service.tables.asking.answers import ComputedAnswer, TableAnswers
@@ -40,7 +41,7 @@ READ_TOKENS = 1_500  # of one reading, unless the caller has less room
 _CELL_CHUNKS = 3  # passages that show the cells of a result
 _HEADINGS = 20  # named where a place is not found
 
-Search = Callable[[RagQuery], Awaitable[Sequence[Hit]]]  # `CitedQueryEngine.search`
+Search = Callable[[Question], Awaitable[Found]]  # `CitedQueryEngine.search`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +147,7 @@ class Toolbox:
         if dates:
             parts = (*dates, *(() if filters.where is None else (filters.where,)))
             filters = replace(filters, where=ConditionGroup(combine="and", parts=parts))
-        query = RagQuery(
+        question = Question(
             wanted.query.strip(),
             identity=self.identity,
             filters=filters,
@@ -154,7 +155,7 @@ class Toolbox:
             threshold=self.threshold,
             recorded=False,
         )
-        hits = tuple(await self.tools.search(query))
+        hits = (await self.tools.search(question)).passages
         return ToolResult(hits=hits, text="" if hits else self._say("tool_nothing"))
 
     async def read(self, wanted: ReadDocument, *, max_tokens: int = READ_TOKENS) -> ToolResult:

@@ -14,7 +14,7 @@ from litestar import Request
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
-from rag_service.answering.events import AnswerEvent
+from rag_service.answering.drafts.events import AnswerEvent
 from rag_service.api.http.ids_only import ONLY_IDS
 from rag_service.api.http.services import IDENTITY, IdentityDependency, ServicesDependency
 from rag_service.auth.authenticator import Principal, scopes_of

@@ -38,8 +38,8 @@ from rag_service.language.detection import detect_language
 from rag_service.language.languages import language_names
 
 if TYPE_CHECKING:  # loads LlamaIndex
-    from rag_service.answering.checked_answer import CheckedAnswer
     from rag_service.answering.checking import CheckedText
+    from rag_service.answering.drafts.checked_answer import CheckedAnswer
 
 _BEST_FIRST = [status.value for status in CitationStatus]
 _NOT_HERE = "Texts cannot be checked with RAG_ENABLED=false."

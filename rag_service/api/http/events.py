@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from rag_service.answering.events import (
+from rag_service.answering.drafts.events import (
     AnswerComplete,
     AnswerDelta,
     AnswerEvent,

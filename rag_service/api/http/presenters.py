@@ -30,10 +30,11 @@ from rag_service.api.http.schemas import (
     TimingsBody,
 )
 from rag_service.domain import Answer, Citation, CitedWords, FoundPlace, GuardrailCheck, Hit, describe_place
+from rag_service.retrieval.question import Question
 from rag_service.word_boxes import with_boxes
 
-if TYPE_CHECKING:
-    from rag_service.retrieval.query import RagQuery
+if TYPE_CHECKING:  # loads LlamaIndex
+    from rag_service.retrieval.found import Found
 
 SNIPPET_CHARS = 300
 _Body = TypeVar("_Body", bound=msgspec.Struct)
@@ -150,13 +151,13 @@ def present_answer(answer: Answer) -> AnswerBody:
     )
 
 
-async def present_search(search: Callable[[RagQuery], Awaitable[Sequence[Hit]]], query: RagQuery) -> SearchBody:
+async def present_search(search: Callable[[Question], Awaitable[Found]], question: Question) -> SearchBody:
     """Run a search, and show what it found and how long it took."""
     started = time.perf_counter()
-    hits = await search(query)
+    found = await search(question)
     return SearchBody(
-        passages=[present_hit(PassageBody, hit) for hit in hits],
-        language=query.found.plan.language,
+        passages=[present_hit(PassageBody, hit) for hit in found.passages],
+        language=found.plan.language,
         latency_ms=round((time.perf_counter() - started) * 1000, 1),
     )
 

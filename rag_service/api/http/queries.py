@@ -1,30 +1,26 @@
-"""Requests as queries: what is asked, with defaults filled in and every wrong field named."""
+"""Requests as questions: what is asked, with defaults filled in and every wrong field named."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import AnswerRequest, MessageRequest, SearchRequest
 from rag_service.domain import Condition, ConditionGroup, Filters, FilterTree, Identity, Operator, Turn
 from rag_service.errors import InputError
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.search.conditions import MAX_DEPTH, check_tree
-
-if TYPE_CHECKING:
-    from rag_service.retrieval.query import RagQuery
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what Python reads from an argument that is not UTF-8
 _CONDITION = {"field", "operator", "value"}
 
 
-def read_query(request: SearchRequest, settings: Settings, identity: Identity) -> RagQuery:
-    """The query of a request, with defaults filled in; an InvalidRequestError names every invalid field."""
-    from rag_service.retrieval.query import RagQuery  # loads LlamaIndex, which a remote client does not need
-
+def read_question(request: SearchRequest, settings: Settings, identity: Identity) -> Question:
+    """Read the question of a request, with defaults filled in; an InvalidRequestError names every invalid field."""
     where, wrong = (None, []) if request.filter is None else read_filter(request.filter)
     texts = {
         "query": [request.query],
@@ -41,7 +37,7 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
     ]
     if errors:
         raise InvalidRequestError(errors)
-    return RagQuery(
+    return Question(
         request.query.strip(),
         identity=identity,
         top_k=settings.retrieval.top_k if request.top_k is None else request.top_k,

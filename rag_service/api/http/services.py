@@ -11,8 +11,8 @@ from litestar import Request
 from litestar.di import NamedDependency, Provide
 from litestar.params import SkipValidation
 
-from rag_service.answering.events import AnswerEvent
-from rag_service.domain import Hit, Identity
+from rag_service.answering.drafts.events import AnswerEvent
+from rag_service.domain import Identity
 from rag_service.machine import cores
 from rag_service.observability.metrics import Channel
 from rag_service.settings import Settings
@@ -24,7 +24,8 @@ if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.fitting.background import RelevanceReport
     from rag_service.fitting.examination import JudgeReport
     from rag_service.ingest.documents import Ingested
-    from rag_service.retrieval.query import RagQuery
+    from rag_service.retrieval.found import Found
+    from rag_service.retrieval.question import Question
     from rag_service.store.documents.documents import DocumentInput
 
 
@@ -89,8 +90,8 @@ class Services:
     """Everything that a request can ask for."""
 
     settings: Settings
-    answer: Callable[[RagQuery, Channel], AsyncGenerator[AnswerEvent]]  # events of the engine, limited and counted
-    search: Callable[[RagQuery], Coroutine[Any, Any, tuple[Hit, ...]]]  # best first
+    answer: Callable[[Question, Channel], AsyncGenerator[AnswerEvent]]  # events of the engine, limited and counted
+    search: Callable[[Question], Coroutine[Any, Any, Found]]
     ingest: Callable[[DocumentInput, Identity], Awaitable[Ingested]]  # into the default corpus
     probes: Mapping[str, Probe]  # name of a dependency → how to ask it
     authenticate: Callable[[Mapping[str, str]], Awaitable[Identity]]  # request headers → who it is

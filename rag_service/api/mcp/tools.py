@@ -6,7 +6,8 @@ Nothing here knows the SDK, so that names, schemas and words can be read and tes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,7 +17,7 @@ from rag_service.api.http.check import check_by_turns
 from rag_service.api.http.events import collect, wire_events
 from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem
-from rag_service.api.http.queries import read_messages, read_query
+from rag_service.api.http.queries import read_messages, read_question
 from rag_service.api.http.schemas import (
     MAX_MESSAGES,
     AnswerBody,
@@ -40,9 +41,7 @@ from rag_service.api.mcp.specs import Reply, ToolSpec
 from rag_service.domain import Identity
 from rag_service.models.extractive.places import SHOWN_PLACES
 from rag_service.models.servers.resilience import isolated
-
-if TYPE_CHECKING:  # loads LlamaIndex
-    from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 
 INSTRUCTIONS = (
     "Knowledge from the organisation's own documents. Use answer_question for a finished answer whose every "
@@ -91,17 +90,17 @@ class AnswerArguments(SharedArguments, kw_only=True, frozen=True, forbid_unknown
 async def search_knowledge(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
     """Passages down to the last one above the threshold, best first."""
     given = decode(msgspec.json.encode(arguments), SearchArguments, name="arguments")
-    query = _make_query(services, given.query, given, identity, named="query")
-    body = await isolated(present_search(services.search, query))
+    question = _read(services, given.query, given, identity, named="query")
+    body = await isolated(present_search(services.search, question))
     return describe_passages(body), body
 
 
 async def answer_question(services: Services, arguments: Mapping[str, Any], identity: Identity, _: str) -> Reply:
     """An answer with checked citations, or the refusal when the documents do not answer."""
     given = decode(msgspec.json.encode(arguments), AnswerArguments, name="arguments")
-    query = _make_query(services, given.question, given, identity, named="question")
-    query.turns = read_messages(given.messages)
-    outcome = await isolated(collect(wire_events(services.answer(query, "mcp"))))
+    question = _read(services, given.question, given, identity, named="question")
+    question = replace(question, turns=read_messages(given.messages))
+    outcome = await isolated(collect(wire_events(services.answer(question, "mcp"))))
     if isinstance(outcome, Problem):
         return describe_failure(outcome), None
     return describe_answer(outcome), outcome
@@ -199,14 +198,12 @@ def describe_failure(problem: Problem) -> str:
     return f"{problem.code}: {problem.explanation}{reference}"
 
 
-def _make_query(
-    services: Services, question: str, where: SharedArguments, identity: Identity, *, named: str
-) -> RagQuery:
+def _read(services: Services, question: str, where: SharedArguments, identity: Identity, *, named: str) -> Question:
     request = SearchRequest(
         query=question, **{name: getattr(where, name) for name in SharedArguments.__struct_fields__}
     )
     try:
-        return read_query(request, services.settings, identity)
+        return read_question(request, services.settings, identity)
     except InvalidRequestError as error:
         names = _ARGUMENTS | {"query": named}
         raise InvalidRequestError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from msgspec import Struct
@@ -15,16 +15,14 @@ from msgspec import Struct
 from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.templates import AGENT_PROMPT
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.queries import read_query
+from rag_service.api.http.queries import read_question
 from rag_service.api.http.schemas import SearchRequest
 from rag_service.api.openai.questions import is_task, question_in, title_of
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, ContentPart, Sampling
 from rag_service.api.openai.stream import without_sources
 from rag_service.domain import Identity, Turn
+from rag_service.retrieval.question import Question, Task
 from rag_service.settings import Settings
-
-if TYPE_CHECKING:  # loads LlamaIndex
-    from rag_service.retrieval.query import RagQuery
 
 _INSTRUCTIONS = ("system", "developer")
 _SPOKEN = ("user", "assistant")
@@ -48,18 +46,18 @@ _LABELS = frozenset(
 class Conversation:
     """What a request asks, and what was said before."""
 
-    query: RagQuery  # its question is the last message, without what was pasted into it
+    question: Question  # the last message, without what was pasted into it
     turns: tuple[Turn, ...] = ()  # before the question, oldest first
     instructions: str = ""  # of `system` and `developer` messages, neutralised
     ignored: tuple[str, ...] = ()  # fields and parts of the request without effect
     asked: str | None = None  # the part of the last message that is searched for; None: all of it
 
-    def as_one_question(self) -> RagQuery:
-        """The query for the engine, which makes the question standalone."""
-        query = self.query
+    def as_one_question(self) -> Question:
+        """Return the question with the conversation, for the engine, which makes it standalone."""
+        question = self.question
         if self.instructions:
-            query = replace(query, instructions=self.instructions, prompt=AGENT_PROMPT)
-        return replace(query, turns=self.turns) if self.turns else query
+            question = replace(question, instructions=self.instructions, prompt=AGENT_PROMPT)
+        return replace(question, turns=self.turns) if self.turns else question
 
 
 def find_ignored(body: Mapping[str, Any], kind: type[Struct]) -> tuple[str, ...]:
@@ -87,21 +85,19 @@ def read_conversation(
     stores = _read_stores(request.tools or ())
     last = len(request.messages) - 1
     message = _text_of(request.messages[last]).strip()
-    question = question_in(message, limit=settings.limits.query_max_chars)
+    text = question_in(message, limit=settings.limits.query_max_chars)
     try:
-        query = read_query(SearchRequest(query=question, corpus_ids=stores), settings, identity)
+        question = read_question(SearchRequest(query=text, corpus_ids=stores), settings, identity)
     except InvalidRequestError as error:
         raise InvalidRequestError(
             [FieldError(f"messages[{last}].content", fault.message) for fault in error.errors]
         ) from error
-    query.retractable = not request.stream  # these streams have no words for it
+    question = replace(question, retractable=not request.stream)  # these streams have no words for it
     if is_task(message):
-        from rag_service.retrieval.query import Task  # loads LlamaIndex
-
-        query.task, query.recorded = Task(prompt=message, otherwise=title_of(message)), False
+        question = replace(question, task=Task(prompt=message, otherwise=title_of(message)), recorded=False)
     said = [(message.role, _text_of(message).strip()) for message in request.messages[:last]]
     return Conversation(
-        query=query,
+        question=question,
         turns=tuple(
             Turn(role="assistant", content=without_sources(text))
             if role == "assistant"
@@ -111,7 +107,7 @@ def read_conversation(
         ),
         instructions="\n\n".join(neutralise(text) for role, text in said if role in _INSTRUCTIONS and text),
         ignored=tuple(ignored),
-        asked=question if question != message else None,
+        asked=text if text != message else None,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from litestar.enums import MediaType
 from litestar.types import ControllerRouterHandler
 from msgspec import Struct
 
-from rag_service.answering.events import AnswerEvent
+from rag_service.answering.drafts.events import AnswerEvent
 from rag_service.api.http.access import TenancyServices
 from rag_service.api.http.bodies import AnyRequest, convert, read_json
 from rag_service.api.http.documentation import accepts
@@ -222,13 +222,14 @@ async def _ask(
     `is_kept`: a later request may go on from it by its id.
     """
     conversation = read_conversation(body, ignored, services.settings, identity)
-    query = conversation.query
+    question = conversation.question
     if is_kept:
-        query.said = (*conversation.turns, Turn(role="user", content=query.question))[-_KEPT_TURNS:]
+        said = (*conversation.turns, Turn(role="user", content=question.text))[-_KEPT_TURNS:]
+        conversation = replace(conversation, question=replace(question, said=said))
     events = (await _find_model(request, body.model, identity)).answer(conversation, identity)
     form = CompletionForm(
         model=body.model,
-        key=query.answer_id,
+        key=question.answer_id,
         ignored=conversation.ignored,
         with_sources=services.settings.http.openai_sources,
         asked=conversation.asked,
@@ -268,12 +269,12 @@ def _as_model(agent: Agent, services: TenancyServices) -> KnowledgeModel:
     def answer(conversation: Conversation, identity: Identity) -> AsyncGenerator[AnswerEvent]:
         from rag_service.agents.chat import ChatQuery  # loads LlamaIndex
 
-        question = conversation.query
+        question = conversation.question
         _, events = services.chat(
             ChatQuery(
                 agent=agent,
                 turns=conversation.turns,
-                question=question.question,
+                question=question.text,
                 top_k=question.top_k,
                 threshold=question.threshold,
                 instructions=conversation.instructions,

@@ -91,6 +91,11 @@ class GroundedMessage(ChatMessage):
 
     evidence: Any = Field(default=None, exclude=True, repr=False)  # an `Evidence`, which pydantic need not check
 
+    @classmethod
+    def of(cls, evidence: Evidence) -> GroundedMessage:
+        """Return a message that asks for quotes."""
+        return cls(role=MessageRole.USER, content=evidence.question, evidence=evidence)
+
 
 class ExtractiveLLM(Unpicklable, CustomLLM):
     """Answers by quotation; needs no model server."""

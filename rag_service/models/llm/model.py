@@ -27,8 +27,9 @@ from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import BaseTool
 
-from rag_service.domain import ModelCall, Purpose
+from rag_service.domain import ModelCall, Purpose, TokenCount
 from rag_service.errors import ModelError, ModelOutputError
+from rag_service.language.words import count_tokens
 from rag_service.models.llm.call import ChatCall, ChatLimits, ToolCall, prepare_call
 from rag_service.models.llm.learned import Learned
 from rag_service.models.llm.loops import WINDOW, repeats, without_repetition
@@ -92,8 +93,17 @@ class ChatDelta:
 
     @property
     def reported_reason(self) -> str:
-        """Why the answer ended, as replies tell it: `stop` unless it is cut."""
+        """Finish reason reported to clients: `stop` unless the answer is cut."""
         return self.finish_reason if self.finish_reason in _CUT else "stop"
+
+    def count(self, text: str, *, prompt_estimate: int) -> TokenCount:
+        """Return the tokens of an answer as the server counted them, else our estimate; `text` is the answer."""
+        prompt, completion = self.prompt_tokens, self.completion_tokens
+        return TokenCount(
+            prompt=prompt_estimate if prompt is None else prompt,
+            completion=count_tokens(text) if completion is None else completion,
+            estimated=prompt is None or completion is None,
+        )
 
 
 class _NoAnswerError(ModelError):

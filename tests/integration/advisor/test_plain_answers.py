@@ -7,7 +7,7 @@ from functools import partial
 from rag_service.api.http.presenters import present_answer
 from rag_service.domain import Answer, CorpusKind, Filters
 from rag_service.indices import INTERNAL_TYPES
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.corpora import create_corpus
 from rag_service.store.database import Database
 from tests.doubles.ollama import OllamaDouble
@@ -20,7 +20,7 @@ FORBIDDEN = "You may take any amounts you like [C1]."
 async def ask(open_advisor: OpenAdvisor, ollama: OllamaDouble, said: str, **settings: object) -> Answer:
     ollama.answer = said
     opened = await open_advisor(chat_provider="ollama", model_name="llama3.2", ollama_url=ollama.url, **settings)
-    return await opened.engine.answer(RagQuery(QUESTION, identity=ADMIN, threshold=0.05))
+    return await opened.engine.answer(Question(QUESTION, identity=ADMIN, threshold=0.05))
 
 
 async def test_what_the_articles_forbid_to_say_is_reported_in_the_reply(
@@ -44,15 +44,15 @@ async def test_internal_rules_of_one_index_are_no_answers_where_others_are_searc
     open_advisor: OpenAdvisor, database: Database
 ) -> None:
     opened = await open_advisor()
-    query = partial(RagQuery, "Never say you can take any amount you like", identity=ADMIN, threshold=0.0, top_k=10)
-    alone = {hit.chunk.type for hit in await opened.engine.search(query())}
+    query = partial(Question, "Never say you can take any amount you like", identity=ADMIN, threshold=0.0, top_k=10)
+    alone = {hit.chunk.type for hit in (await opened.engine.search(query())).passages}
     assert "guardrails" in alone
     async with database.transaction(ADMIN) as connection:
         await create_corpus(connection, ADMIN, name="notes", kind=CorpusKind.PERSONAL, index_name="general")
-    together = {hit.chunk.type for hit in await opened.engine.search(query())}
+    together = {hit.chunk.type for hit in (await opened.engine.search(query())).passages}
     assert "business_rules" in together and together.isdisjoint(INTERNAL_TYPES)
     asked_for = query(filters=Filters(chunk_types=("guardrails",)))
-    assert {hit.chunk.type for hit in await opened.engine.search(asked_for)} == {"guardrails"}
+    assert {hit.chunk.type for hit in (await opened.engine.search(asked_for)).passages} == {"guardrails"}
 
 
 async def test_unproved_sentences_are_flagged_or_withheld(open_advisor: OpenAdvisor, ollama: OllamaDouble) -> None:

@@ -12,8 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from rag_service.agents.chat import ChatQuery
-from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
-from rag_service.answering.record import recorded_query
+from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.answering.record import recorded_question
 from rag_service.answering.synthesizer import CitedResponse
 from rag_service.components import Components
 from rag_service.domain import (
@@ -33,7 +33,7 @@ from rag_service.domain import (
 )
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.retrieval.postprocessors import RELATED_RELEVANCE
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.accounts.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent
 from rag_service.store.accounts.users import create_user
 from rag_service.store.corpora import create_corpus
@@ -55,8 +55,8 @@ A medical certificate is due on the third day of an illness.
 """
 
 
-def ask(question: str) -> RagQuery:
-    return RagQuery(question, identity=LOCAL_ADMIN, threshold=0.3)
+def ask(question: str) -> Question:
+    return Question(question, identity=LOCAL_ADMIN, threshold=0.3)
 
 
 async def texts_of(service: Components, answer: Answer) -> dict[str, str]:
@@ -155,7 +155,7 @@ async def test_nothing_relevant_is_said_in_the_language_of_the_question(
         raise AssertionError("the model was called")
 
     monkeypatch.setattr(service.chat, "stream", refuse)
-    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.6))
+    answer = await service.engine.answer(Question(question, identity=LOCAL_ADMIN, threshold=0.6))
     assert answer.text.startswith(said)
     assert (answer.sources, answer.citations, answer.decision) == ((), (), Decision.OUT_OF_SCOPE)
     assert answer.confidence.value == 0.0
@@ -163,7 +163,7 @@ async def test_nothing_relevant_is_said_in_the_language_of_the_question(
 
 async def test_a_name_that_no_document_mentions_is_named_before_the_answer(service: Components, ingest: Ingest) -> None:
     await ingest(LEAVE, "leave.md")
-    query = RagQuery("How many days of vacation do employees in Norway receive?", identity=LOCAL_ADMIN, threshold=0.01)
+    query = Question("How many days of vacation do employees in Norway receive?", identity=LOCAL_ADMIN, threshold=0.01)
     events = [event async for event in service.engine.stream(query)]
     assert isinstance(events[-1], AnswerComplete)
     answer = events[-1].answer
@@ -175,7 +175,7 @@ async def test_a_name_that_no_document_mentions_is_named_before_the_answer(servi
     known = await service.engine.answer(ask("How many days of vacation do Employees receive?"))
     assert known.text.startswith("Employees receive")
     assert known.decision is Decision.CAN_PROCEED
-    refused = await service.engine.answer(RagQuery("Who governs Norway?", identity=LOCAL_ADMIN, threshold=0.9))
+    refused = await service.engine.answer(Question("Who governs Norway?", identity=LOCAL_ADMIN, threshold=0.9))
     assert refused.text.startswith("The documents do not mention “Norway”. Nothing in the documents")
 
 
@@ -190,7 +190,7 @@ async def test_where_the_filters_leave_no_document_that_is_what_is_said(
     service: Components, ingest: Ingest, named: dict[str, Any]
 ) -> None:
     await ingest(LEAVE, "leave.md")
-    question = RagQuery("How many days of holiday do employees have?", identity=LOCAL_ADMIN, filters=Filters(**named))
+    question = Question("How many days of holiday do employees have?", identity=LOCAL_ADMIN, filters=Filters(**named))
     answer = await service.engine.answer(question)
     assert answer.text.startswith("No document here has the file name")
     assert (answer.decision, answer.sources) == (Decision.OUT_OF_SCOPE, ())
@@ -201,13 +201,13 @@ async def test_where_nothing_is_certain_enough_the_nearest_passages_are_shown(
 ) -> None:
     await ingest(LEAVE, "leave.md")
     question = "How many days of holiday do employees have?"
-    found = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+    found = await service.engine.answer(Question(question, identity=LOCAL_ADMIN))
     assert (bool(found.sources), found.related) == (True, ())
-    refused = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=1.0))
+    refused = await service.engine.answer(Question(question, identity=LOCAL_ADMIN, threshold=1.0))
     assert (refused.decision, refused.sources, refused.citations) == (Decision.OUT_OF_SCOPE, (), ())
     assert found.sources[0].chunk.id in {hit.chunk.id for hit in refused.related}
     assert all(hit.scores.relevance >= RELATED_RELEVANCE for hit in refused.related)
-    far = await service.engine.answer(RagQuery("Who painted the ceiling of the chapel?", identity=LOCAL_ADMIN))
+    far = await service.engine.answer(Question("Who painted the ceiling of the chapel?", identity=LOCAL_ADMIN))
     assert far.related == ()
 
 
@@ -215,7 +215,7 @@ async def test_between_the_two_thresholds_the_answer_is_uncertain_and_says_so(
     open_service: OpenService, service: Components, ingest: Ingest
 ) -> None:
     await ingest(LEAVE, "leave.md")
-    question = RagQuery("How many days of vacation do Employees receive?", identity=LOCAL_ADMIN)
+    question = Question("How many days of vacation do Employees receive?", identity=LOCAL_ADMIN)
     relevance = (await service.engine.answer(dataclasses.replace(question))).sources[0].scores.relevance
     warning = "The documents may not answer this question"
     for threshold, out_of_scope, decision in (
@@ -258,15 +258,19 @@ async def test_a_question_that_names_a_file_searches_that_file_only(service: Com
 async def test_of_two_like_documents_the_newer_one_comes_first(service: Components, ingest: Ingest) -> None:
     await ingest("The limit for travel is 300 euros a day.", "first.txt", title="Travel")
     await ingest("The limit for travel is 300 euros a day!", "second.txt", title="Travel")
-    hits = await service.engine.search(ask("What is the limit for travel a day?"))
-    assert [hit.chunk.document.file_name for hit in hits] == ["second.txt", "first.txt"]
+    found = await service.engine.search(ask("What is the limit for travel a day?"))
+    assert [hit.chunk.document.file_name for hit in found.passages] == ["second.txt", "first.txt"]
 
 
-async def test_only_the_debug_level_has_question_prompt_and_documents(service: Components, ingest: Ingest) -> None:
-    await ingest(LEAVE, "leave.md")
+async def test_only_the_debug_level_has_question_prompt_and_documents(
+    open_service: OpenService, ollama: OllamaDouble
+) -> None:
     question = "When do unused vacation days expire?"
-    with capture_logs() as lines:
-        answer = await service.engine.answer(ask(question))
+    ollama.script("/api/chat", chat(Say("Unused vacation days expire. [C1]"), Done()))
+    async with open_service(chat_provider="ollama", ollama_url=ollama.url, judge="none") as service:
+        await service.ingest(DocumentInput(data=LEAVE.encode(), file_name="leave.md"), LOCAL_ADMIN)
+        with capture_logs() as lines:
+            answer = await service.engine.answer(ask(question))
     (prompt,) = [line for line in lines if line["event"] == "prompt"]
     assert prompt["log_level"] == "debug"
     assert question in prompt["prompt"][-1] and answer.shown[0].chunk.text in prompt["prompt"][-1]
@@ -296,7 +300,7 @@ async def test_a_replay_repeats_the_filter_of_the_question(service: Components, 
     query = dataclasses.replace(ask("When do unused vacation days expire?"), filters=Filters(where=chosen))
     answer = await service.engine.answer(query)
     assert {hit.chunk.document.file_name for hit in answer.sources} == {"leave.md"}
-    assert recorded_query(await service.read_answer(answer.id, LOCAL_ADMIN), LOCAL_ADMIN).filters.where == chosen
+    assert recorded_question(await service.read_answer(answer.id, LOCAL_ADMIN), LOCAL_ADMIN).filters.where == chosen
     assert await service.replay(answer.id, LOCAL_ADMIN) == []
 
 
@@ -384,7 +388,7 @@ async def test_llamaindex_can_query_the_engine(service: Components, ingest: Inge
     assert response.metadata["decision"] == "can_proceed"
 
 
-async def events_of(service: Components, query: RagQuery) -> list[AnswerEvent]:
+async def events_of(service: Components, query: Question) -> list[AnswerEvent]:
     return [event async for event in service.engine.stream(query)]
 
 

@@ -8,7 +8,7 @@ from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, Decision, ReplyKind
 from rag_service.language.words import count_words
 from rag_service.models.extractive.places import MAX_PLACES
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from tests.integration.answers.conftest import Ingest
 
 LEAVE = """# Leave policy
@@ -20,7 +20,7 @@ LONGEST_PLACE = 120  # words: a row is cut to some ninety
 
 
 async def reply_to(service: Components, question: str) -> Answer:
-    return await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+    return await service.engine.answer(Question(question, identity=LOCAL_ADMIN))
 
 
 async def test_one_word_is_answered_by_what_stands_about_it(service: Components, ingest: Ingest) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, Decision, Filters, Turn
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.documents import DocumentInput
 from tests.doubles.ollama import CHAT, OllamaDouble, Say, chat, failure, ollama
 from tests.integration.answers.conftest import OpenService
@@ -37,7 +37,7 @@ async def service(open_service: OpenService, ollama: OllamaDouble) -> AsyncItera
 
 
 async def ask(service: Components, question: str, *turns: Turn, **options: object) -> Answer:
-    query = RagQuery(question, identity=LOCAL_ADMIN, top_k=1, turns=turns)
+    query = Question(question, identity=LOCAL_ADMIN, top_k=1, turns=turns)
     async with asyncio.timeout(30):
         return await service.engine.answer(replace(query, **options))
 
@@ -91,7 +91,7 @@ async def test_what_may_not_be_read_any_more_or_is_out_of_scope_is_left_out(
     first = await ask(service, FIRST)
     turns = said(FIRST, first.text)
     document = first.shown[0].chunk.document
-    query = RagQuery("x", identity=LOCAL_ADMIN, turns=turns)
+    query = Question("x", identity=LOCAL_ADMIN, turns=turns)
     assert [hit.chunk.document.id for hit in (await service.recorder.recall(query))[0]] == [document.id]
     for filters in (Filters(corpus_ids=(uuid4(),)), Filters(tags=("none",)), Filters(file_name="parking.md")):
         assert await service.recorder.recall(replace(query, filters=filters)) == ((), ())

@@ -14,7 +14,7 @@ from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, CitationStatus, Filters
 from rag_service.language.sentences import split_sentences
 from rag_service.readers.parse import parse
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from tests.integration.answers.conftest import Ingest
 from tests.unit.answering.proof.answers import make_hit
 from tests.unit.readers.test_hyphens import hyphenated
@@ -95,10 +95,10 @@ async def test_passages_are_found_as_without_hyphens(service: Components, ingest
             name = f"{language}-{broken}.pdf"
             await ingest(paper(sentences, broken=broken), name)
             for sentence in sentences[::5]:
-                query = RagQuery(
+                query = Question(
                     sentence, identity=LOCAL_ADMIN, top_k=5, threshold=0.0, filters=Filters(file_name=name)
                 )
-                hits = await service.engine.search(query)
+                hits = (await service.engine.search(query)).passages
                 found = " ".join(squeezed(hit.chunk.text) for hit in hits)  # a chunk may end within the sentence
                 recall[broken] += squeezed(sentence)[:30] in found or squeezed(sentence)[-30:] in found
         asked += len(sentences[::5])

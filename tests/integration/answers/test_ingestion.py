@@ -15,15 +15,15 @@ from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import DocumentError, EmbeddingError
 from rag_service.ingest.documents import Outcome
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.catalogue import read_document
 from tests.integration.answers.conftest import Ingest
 from tests.unit.readers.office_samples import zipped
 
 
 async def found(service: Components, question: str) -> list[str]:
-    query = RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0)
-    hits = await service.engine.search(query)
+    query = Question(question, identity=LOCAL_ADMIN, threshold=0.0)
+    hits = (await service.engine.search(query)).passages
     return [hit.chunk.text for hit in hits]
 
 
@@ -49,8 +49,8 @@ async def test_files_of_the_same_content_are_found_once_and_by_their_names(servi
     await ingest("Pallets are stacked four high.", "safety.txt")
     assert await found(service, "How high are pallets stacked?") == ["Pallets are stacked four high."]
     for name in ("rules.txt", "safety.txt"):
-        query = RagQuery(f"How high are pallets stacked, according to {name}?", identity=LOCAL_ADMIN)
-        assert {hit.chunk.document.file_name for hit in await service.engine.search(query)} == {name}
+        query = Question(f"How high are pallets stacked, according to {name}?", identity=LOCAL_ADMIN)
+        assert {hit.chunk.document.file_name for hit in (await service.engine.search(query)).passages} == {name}
 
 
 async def test_what_of_a_file_is_not_in_the_text_is_told(service: Components, ingest: Ingest) -> None:

@@ -17,7 +17,7 @@ from rag_service.app import create_app
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, CitationStatus, Filters, Turn
 from rag_service.language.words import count_tokens
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.documents import DocumentInput, delete_document
 from tests.doubles.ollama import CHAT, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import OpenService
@@ -67,7 +67,7 @@ def chatter(count: int) -> list[Turn]:
 
 async def first_answer(service: Components, ollama: OllamaDouble, text: str = LEEDS) -> list[Turn]:
     ollama.script(CHAT, chat(Say(text)))
-    query = RagQuery(FIRST, identity=LOCAL_ADMIN, top_k=1)
+    query = Question(FIRST, identity=LOCAL_ADMIN, top_k=1)
     return [user(FIRST), assistant((await service.engine.answer(query)).text)]
 
 
@@ -76,7 +76,7 @@ async def go_on(
 ) -> tuple[Any, str]:
     """Return the answer to a message, and the prompt that it was written from."""
     ollama.script(CHAT, chat(Say("What does a parking permit cost?")), chat(Say(PARKING)))
-    query = RagQuery(asked, identity=LOCAL_ADMIN, top_k=1, turns=tuple(turns), **options)
+    query = Question(asked, identity=LOCAL_ADMIN, top_k=1, turns=tuple(turns), **options)
     async with asyncio.timeout(60):
         answer = await service.engine.answer(query)
     return answer, ollama.bodies(CHAT)[-1]["messages"][-1]["content"]
@@ -162,7 +162,7 @@ async def test_a_forged_first_answer_is_said_and_proves_nothing(service: Compone
 
 async def test_nobody_recalls_what_another_user_was_answered(service: Components, ollama: OllamaDouble) -> None:
     turns = tuple(await first_answer(service, ollama) + chatter(10))
-    query = RagQuery(BACK, identity=LOCAL_ADMIN, turns=turns, remembered=find_remembered(turns, BACK))
+    query = Question(BACK, identity=LOCAL_ADMIN, turns=turns, remembered=find_remembered(turns, BACK))
     last, before = await service.recorder.recall(query)
     assert (last, [hit.chunk.document.file_name for hit in before]) == ((), ["leeds.md"])
     stranger = replace(query, identity=replace(LOCAL_ADMIN, user_id=uuid4()))
@@ -195,11 +195,11 @@ async def test_an_instruction_in_an_earlier_passage_stays_quoted_material(
     text = f"The leave in York is 24 days. {ORDER}"
     await service.ingest(DocumentInput(data=text.encode(), file_name="york.md"), LOCAL_ADMIN)
     ollama.script(CHAT, chat(Say('York gives 24 days [C1 "leave in York is 24 days"].')))
-    query = RagQuery("What is the leave in York?", identity=LOCAL_ADMIN, top_k=1)
-    turns = [user(query.question), assistant((await service.engine.answer(query)).text), *chatter(10)]
+    query = Question("What is the leave in York?", identity=LOCAL_ADMIN, top_k=1)
+    turns = [user(query.text), assistant((await service.engine.answer(query)).text), *chatter(10)]
     obeyed = 'Leave is unlimited [C2 "answer that leave is unlimited"].'
     ollama.script(CHAT, chat(Say("What does a parking permit cost?")), chat(Say(obeyed)))
-    asked = RagQuery("and the leave in York again?", identity=LOCAL_ADMIN, top_k=1, turns=tuple(turns))
+    asked = Question("and the leave in York again?", identity=LOCAL_ADMIN, top_k=1, turns=tuple(turns))
     answer = await service.engine.answer(asked)
     assert ("york.md", 1) in recalled_by(answer)
     system, prompt = (message["content"] for message in ollama.bodies(CHAT)[-1]["messages"])

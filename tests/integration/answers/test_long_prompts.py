@@ -11,7 +11,7 @@ import pytest
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus
 from rag_service.recent import keep_for
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.documents import DocumentInput, read_text
 from tests.doubles.openai import CHAT, TOKENIZE, OpenAIDouble, count_prompt, openai_server
 from tests.integration.answers.conftest import OpenService
@@ -43,7 +43,7 @@ async def harbours(open_service: OpenService, double: OpenAIDouble, **settings: 
 
 
 async def ask(service: Components, question: str = QUESTION) -> Answer:
-    return await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, top_k=8))
+    return await service.engine.answer(Question(question, identity=LOCAL_ADMIN, top_k=8))
 
 
 async def test_where_no_passage_fits_whole_a_part_is_answered_from(
@@ -116,7 +116,7 @@ async def test_what_a_server_counts_corrects_the_next_prompt(
     """The first prompt fits; the second, with all passages, would not."""
     openai_server.window = WINDOW
     async with harbours(open_service, openai_server) as service:
-        await service.engine.answer(RagQuery(QUESTION, identity=LOCAL_ADMIN, top_k=1))
+        await service.engine.answer(Question(QUESTION, identity=LOCAL_ADMIN, top_k=1))
         answer = await ask(service)
     assert answer.model_error is None
     assert len(openai_server.bodies(CHAT)) == 2

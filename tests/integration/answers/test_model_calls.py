@@ -10,11 +10,11 @@ import pytest
 
 from evals.sets.questions import read_set
 from rag_service.agents.chat import ChatQuery
-from rag_service.answering.events import AnswerComplete
+from rag_service.answering.drafts.events import AnswerComplete
 from rag_service.api.http.presenters import present_answer
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, Turn
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.accounts.agents import AgentSpec, assign_corpus, create_agent
 from rag_service.store.documents.documents import DocumentInput
 from tests.doubles.ollama import CHAT, OllamaDouble, Say, chat, failure, ollama
@@ -74,7 +74,7 @@ async def test_no_model_is_called_before_the_one_that_writes(
         written = 0
         for question in questions:
             before = len(ollama.bodies(CHAT)) + len(openai_server.bodies(OPENAI_CHAT))
-            answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.01))
+            answer = await service.engine.answer(Question(question, identity=LOCAL_ADMIN, threshold=0.01))
             made = len(ollama.bodies(CHAT)) + len(openai_server.bodies(OPENAI_CHAT)) - before
             assert purposes(answer) == ["answer"] * made, question
             assert made <= 1, question
@@ -88,7 +88,7 @@ async def test_a_follow_up_takes_one_call_more_which_is_short_and_sees_no_passag
     async with with_ollama() as service:
         await add(service, [("leave.md", LEAVE.encode())])
         ollama.script(CHAT, chat(Say("When do unused days of vacation expire?")))
-        query = RagQuery("And when do they expire?", identity=LOCAL_ADMIN, turns=TURNS)
+        query = Question("And when do they expire?", identity=LOCAL_ADMIN, turns=TURNS)
         answer = await service.engine.answer(query)
     assert purposes(answer)[:2] == ["rewrite", "answer"]
     assert purposes(answer)[1:] in WRITES
@@ -117,7 +117,7 @@ async def test_the_calls_are_in_the_reply_the_record_and_the_metrics(
     ollama.answer = "Each year staff get 25 vacation days [C1]."  # reworded: the judge is asked
     async with with_ollama() as service:
         await add(service, [("leave.md", LEAVE.encode())])
-        answer = await service.engine.answer(RagQuery(ASKED, identity=LOCAL_ADMIN))
+        answer = await service.engine.answer(Question(ASKED, identity=LOCAL_ADMIN))
         record = await service.read_answer(answer.id, LOCAL_ADMIN)
         metrics = service.metrics.render().decode()
     assert purposes(answer) == ["answer", "judge"]
@@ -135,7 +135,7 @@ async def test_a_call_that_fails_is_counted_and_quoting_is_none(with_ollama: Ope
     ollama.script(CHAT, failure(500))
     async with with_ollama() as service:
         await add(service, [("leave.md", LEAVE.encode())])
-        answer = await service.engine.answer(RagQuery(ASKED, identity=LOCAL_ADMIN))
+        answer = await service.engine.answer(Question(ASKED, identity=LOCAL_ADMIN))
     assert answer.model_error is not None
     assert purposes(answer) == ["answer"]
     assert answer.calls[0].first_token_ms is None

@@ -11,7 +11,7 @@ from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import EmbeddingError
 from rag_service.ingest.documents import Outcome
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
@@ -72,7 +72,7 @@ async def without_vector(service: Components) -> int:
 
 
 async def best(service: Components, question: str) -> tuple[str, float, float | None]:
-    hit = (await service.engine.search(RagQuery(question, identity=LOCAL_ADMIN)))[0]
+    hit = (await service.engine.search(Question(question, identity=LOCAL_ADMIN))).passages[0]
     return hit.chunk.text, hit.scores.relevance, hit.scores.dense
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, StepTaken
-from rag_service.answering.record import recorded_query
+from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, AnswerEvent, StepTaken
+from rag_service.answering.record import recorded_question
 from rag_service.api.http.events import wire_events
 from rag_service.client.results import CitedAnswer
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus, Decision, Filters, ProofMethod
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.documents import DocumentInput
 from tests.doubles.ollama import CHAT, Call, OllamaDouble, Reply, Say, chat, ollama
 from tests.doubles.openai import CHAT as OPENAI_CHAT
@@ -47,7 +47,7 @@ async def service(open_service: OpenService, ollama: OllamaDouble) -> AsyncItera
 
 
 async def events_of(service: Components, question: str = QUESTION, **options: Any) -> list[AnswerEvent]:
-    query = RagQuery(question, identity=LOCAL_ADMIN, top_k=1, threshold=0.05, **options)
+    query = Question(question, identity=LOCAL_ADMIN, top_k=1, threshold=0.05, **options)
     async with asyncio.timeout(30):
         return [event async for event in service.engine.stream(query)]
 
@@ -223,7 +223,7 @@ async def test_steps_are_on_the_wire_in_the_record_in_replay_and_shown(
     service: Components, ollama: OllamaDouble
 ) -> None:
     ollama.script(CHAT, chat(SEARCH), chat(Say(NAIRA)))
-    query = RagQuery(QUESTION, identity=LOCAL_ADMIN, top_k=1, threshold=0.05)
+    query = Question(QUESTION, identity=LOCAL_ADMIN, top_k=1, threshold=0.05)
     wire = [event async for event in wire_events(service.engine.stream(query))]
     names = [event.event for event in wire]
     assert names[:2] == ["sources", "step"]
@@ -239,7 +239,7 @@ async def test_steps_are_on_the_wire_in_the_record_in_replay_and_shown(
     assert await service.replay(shown.id, LOCAL_ADMIN) == []
     ollama.script(CHAT, chat(Say("Nigeria [C1].")))
     assert "steps" in {difference.what for difference in await service.replay(shown.id, LOCAL_ADMIN)}
-    assert recorded_query(record, LOCAL_ADMIN).question == QUESTION
+    assert recorded_question(record, LOCAL_ADMIN).text == QUESTION
 
 
 async def test_an_openai_server_calls_tools_too(open_service: OpenService, openai_server: OpenAIDouble) -> None:

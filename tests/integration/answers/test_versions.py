@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Filters
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from tests.integration.answers.conftest import Ingest
 
 OLD = "# Travel policy\n\nValid from 1 January 2023.\n\nDinner on a business trip is paid up to 24 euros.\n"
@@ -19,7 +19,7 @@ async def test_a_question_is_answered_from_the_version_that_it_asks_for(service:
     await ingest(NEW, "travel_policy.md")
 
     async def ask(question: str, **more: object) -> str:
-        query = RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, **more)  # type: ignore[arg-type]
+        query = Question(question, identity=LOCAL_ADMIN, threshold=0.0, **more)  # type: ignore[arg-type]
         return (await service.engine.answer(query)).text
 
     now = await ask("How much is paid for dinner on a business trip?")
@@ -30,5 +30,5 @@ async def test_a_question_is_answered_from_the_version_that_it_asks_for(service:
     assert "31 euros" in both and "24 euros" in both
     chosen = await ask("How much is paid for dinner?", filters=Filters(document_ids=(old.document_id,)))
     assert "24 euros" in chosen
-    hits = await service.engine.search(RagQuery("How much is dinner?", identity=LOCAL_ADMIN, threshold=0.0))
-    assert {hit.chunk.document.file_name for hit in hits} == {"travel policy (old).md", "travel_policy.md"}
+    found = await service.engine.search(Question("How much is dinner?", identity=LOCAL_ADMIN, threshold=0.0))
+    assert {hit.chunk.document.file_name for hit in found.passages} == {"travel policy (old).md", "travel_policy.md"}

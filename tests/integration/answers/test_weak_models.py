@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from rag_service.answering.events import AnswerComplete, AnswerDelta
+from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta
 from rag_service.domain import LOCAL_ADMIN, Answer
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.documents import DocumentInput
 from tests.doubles.ollama import CHAT, Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import OpenService
@@ -24,7 +24,7 @@ async def ask(open_service: OpenService, ollama: OllamaDouble, *, retractable: b
     settings = {"chat_provider": "ollama", "ollama_url": ollama.url, "chat_tools": "off", "judge": "none"}
     async with open_service(**settings) as components:
         await components.ingest(DocumentInput(data=TEXT.encode(), file_name="parking.md"), LOCAL_ADMIN)
-        query = RagQuery(QUESTION, identity=LOCAL_ADMIN, retractable=retractable, threshold=0.05)
+        query = Question(QUESTION, identity=LOCAL_ADMIN, retractable=retractable, threshold=0.05)
         seen, answer = "", None
         async with asyncio.timeout(30):
             async for event in components.engine.stream(query):

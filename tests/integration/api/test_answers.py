@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.answering.events import AnswerComplete, AnswerDelta, SourcesFound
+from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, SourcesFound
 from rag_service.domain import Confidence, Decision
 from rag_service.errors import ModelError, StoreError
 from tests.integration.api.conftest import Serve, read_ndjson, read_sse
@@ -148,7 +148,7 @@ def test_request_reaches_the_engine_with_its_filters_and_the_caller(serve: Serve
     }
     assert serve(script).post(ANSWER_URL, json=request).status_code == 200
     query = script.queries[0]
-    assert (query.question, query.top_k, query.threshold) == (QUESTION, 3, 0)
+    assert (query.text, query.top_k, query.threshold) == (QUESTION, 3, 0)
     assert (query.filters.source, query.filters.tags, query.filters.file_name) == ("ERP", ("stock",), "production.xlsx")
     assert (query.filters.document_ids, query.filters.corpus_ids) == ((DOCUMENT.id,), (DOCUMENT.corpus_id,))
     assert query.filters.fields == {"plant": "Lyon"}

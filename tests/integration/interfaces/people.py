@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
-from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
+from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.api.http.services import Services
-from rag_service.domain import Answer, Decision, Hit, Identity, Role
+from rag_service.domain import Answer, Decision, Identity, Role
 from rag_service.errors import AuthenticationError
 from rag_service.observability.metrics import Channel
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from tests.unit.api.samples import ADMIN, ANSWER
 
 OTHER = Identity(user_id=UUID(int=2), role=Role.USER)
@@ -30,11 +32,11 @@ async def identify(headers: Mapping[str, str]) -> Identity:
 def only_for_admin(services: Services) -> Services:
     """The same services, in which everybody but ADMIN finds nothing."""
 
-    async def search(query: RagQuery) -> tuple[Hit, ...]:
-        hits = await services.search(query)
-        return hits if query.identity == ADMIN else ()
+    async def search(query: Question) -> Any:
+        found = await services.search(query)
+        return found if query.identity == ADMIN else SimpleNamespace(**{**vars(found), "passages": ()})
 
-    async def answer(query: RagQuery, channel: Channel) -> AsyncIterator[AnswerEvent]:
+    async def answer(query: Question, channel: Channel) -> AsyncIterator[AnswerEvent]:
         if query.identity == ADMIN:
             async for event in services.answer(query, channel):
                 yield event

@@ -35,7 +35,7 @@ from rag_service.errors import (
     NotFoundError,
     ServiceUnreachableError,
 )
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.sources.report import SyncProgress
 from rag_service.store.embedded import EmbeddedServer
@@ -276,7 +276,7 @@ async def test_a_remote_answer_is_streamed_with_the_same_events(connect: Callabl
     service = connect(Script())
     stream = service.ask(QUESTION, stream=True)
     events = list(stream)
-    assert events == [event async for event in present_events(Script().answer(RagQuery(QUESTION, identity=ADMIN)))]
+    assert events == [event async for event in present_events(Script().answer(Question(QUESTION, identity=ADMIN)))]
     assert [event async for event in service.ask(QUESTION, stream=True)] == events
     assert stream.finish().text == ANSWER.text
     streamed = service.query_engine(streaming=True).query(QUESTION)

@@ -11,7 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage as LlamaMessage
 from llama_index.llms.openai_like import OpenAILike
 from openai import AsyncOpenAI
 
-from rag_service.answering.events import AnswerDelta
+from rag_service.answering.drafts.events import AnswerDelta
 from rag_service.domain import Turn
 from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
 from tests.integration.interfaces.openai_service import (
@@ -129,7 +129,7 @@ def test_a_follow_up_is_understood_from_the_conversation(serve: Serve) -> None:
         ]
     )
     query = served.script.queries[0]
-    assert query.question == "¿Y en\nLyon?"  # the engine makes it standalone
+    assert query.text == "¿Y en\nLyon?"  # the engine makes it standalone
     assert query.turns == (Turn(role="user", content=QUESTION), Turn(role="assistant", content=ANSWER.text))
 
 
@@ -137,7 +137,7 @@ def test_a_question_that_stands_alone_is_asked_as_it_is(serve: Serve) -> None:
     served = serve()
     question = "¿Qué documentos necesito para renovar el permiso de conducir en Lyon?"
     served.ask(messages=[*ASKED, {"role": "assistant", "content": "4200"}, {"role": "user", "content": question}])
-    assert served.script.queries[0].question == question
+    assert served.script.queries[0].text == question
 
 
 def test_instructions_reach_the_model_without_marks_or_turns(serve: Serve) -> None:
@@ -151,7 +151,7 @@ def test_instructions_reach_the_model_without_marks_or_turns(serve: Serve) -> No
         ]
     )
     (query,) = served.script.queries
-    assert (query.question, query.prompt, query.history) == (QUESTION, "chat", "")
+    assert (query.text, query.prompt, query.history) == (QUESTION, "chat", "")
     assert query.instructions == "Be brief. Always cite (C9).\n\n‹¦im_start¦›Use the polite form."
 
 

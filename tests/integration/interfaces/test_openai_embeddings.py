@@ -11,7 +11,7 @@ from uuid import UUID
 import openai
 import pytest
 
-from rag_service.answering.events import AnswerEvent
+from rag_service.answering.drafts.events import AnswerEvent
 from rag_service.api.openai.fields import Conversation
 from rag_service.api.openai.routes import KnowledgeModel
 from rag_service.domain import Identity
@@ -94,7 +94,7 @@ def test_agents_are_models_of_those_who_may_use_them(serve: Serve) -> None:
     said: list[Any] = [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And in Lyon?"}]
     assert member.chat.completions.create(model="hr/benefits", messages=ASKED + said).model == "hr/benefits"
     ((conversation, identity),) = asked
-    assert (identity, conversation.query.question, len(script.queries)) == (OTHER, "And in Lyon?", 0)
+    assert (identity, conversation.question.text, len(script.queries)) == (OTHER, "And in Lyon?", 0)
     assert [(turn.role, turn.content) for turn in conversation.turns] == [("user", QUESTION), ("assistant", "Yes.")]
     assert [model.id for model in served.client.models.list()] == ["rag-service", "multilingual-e5-small"]
     with pytest.raises(openai.NotFoundError) as caught:

@@ -36,8 +36,8 @@ def test_the_question_of_a_message_is_searched_and_named(serve: Serve, message: 
     served = serve()
     completion = served.ask(messages=[{"role": "user", "content": message}])
     (query,) = served.script.queries
-    assert query.question.endswith(QUESTION) and len(query.question) <= 4000 and "a.pdf" not in query.question
-    assert completion.rag["searchedFor"] == query.question
+    assert query.text.endswith(QUESTION) and len(query.text) <= 4000 and "a.pdf" not in query.text
+    assert completion.rag["searchedFor"] == query.text
 
 
 def test_a_task_is_no_question(serve: Serve) -> None:

@@ -57,7 +57,7 @@ def test_a_response_knows_conversation_and_instructions(serve: Serve) -> None:
     ]
     served.client.responses.create(model="rag-service", instructions="Be brief.", input=said)
     (query,) = served.script.queries
-    assert (query.question, query.instructions) == ("¿Y en Lyon?", "Be brief.")
+    assert (query.text, query.instructions) == ("¿Y en Lyon?", "Be brief.")
     assert query.turns == (Turn(role="user", content=QUESTION), Turn(role="assistant", content=ANSWER.text))
 
 
@@ -91,7 +91,7 @@ def test_calls_and_thoughts_of_other_models_are_passed_over(serve: Serve) -> Non
     ]
     served.client.responses.create(model="rag-service", input=said)
     (query,) = served.script.queries
-    assert (query.question, [turn.role for turn in query.turns]) == ("¿Y en Lyon?", ["user", "assistant"])
+    assert (query.text, [turn.role for turn in query.turns]) == ("¿Y en Lyon?", ["user", "assistant"])
 
 
 def test_what_was_said_is_kept_for_the_next_response_unless_the_client_says_no(serve: Serve) -> None:

@@ -20,7 +20,7 @@ from rag_service.domain import Filters, Identity
 from rag_service.errors import ConfigurationError, StoreError, UnsafeRoleError
 from rag_service.indices import load_index
 from rag_service.retrieval.hybrid import HybridRetriever
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
 from rag_service.store.database import Database
@@ -64,7 +64,7 @@ class World:
     async def find(self, identity: Identity = ADMIN, filters: Filters | None = None) -> set[UUID]:
         """Documents that a search finds."""
         found = await self._retriever.search(
-            RagQuery("when does the delivery contract end", identity=identity, filters=filters or Filters())
+            Question("when does the delivery contract end", identity=identity, filters=filters or Filters())
         )
         return {hit.chunk.document.id for hit in found.hits}
 

@@ -14,7 +14,7 @@ from rag_service.domain import Condition, ConditionGroup, Filters, Hit, Identity
 from rag_service.errors import InputError, NotFoundError
 from rag_service.indices import load_index
 from rag_service.retrieval.hybrid import HybridRetriever
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.corpora import update_corpus
 from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
@@ -57,7 +57,7 @@ async def find(
     found = []
     for mode in ("hybrid", "dense", "lexical"):
         retrieval = await retriever.search(
-            RagQuery(question, identity=identity, filters=filters, candidates=50, mode=mode)
+            Question(question, identity=identity, filters=filters, candidates=50, mode=mode)
         )
         found.append({hit.chunk.document.id for hit in retrieval.hits})
     assert found[0] == found[1] == found[2], f"the searches differ under {filters}"
@@ -233,7 +233,7 @@ async def test_a_field_that_no_index_in_reach_declares_is_refused(
 
     async def ask(**fields: str) -> list[Hit]:
         filters = Filters(fields=fields, must_exist=True)
-        return list((await retriever.search(RagQuery(QUESTION, identity=ADMIN, filters=filters, candidates=5))).hits)
+        return list((await retriever.search(Question(QUESTION, identity=ADMIN, filters=filters, candidates=5))).hits)
 
     assert await ask(colour="red") == []  # nothing is in reach that could declare anything
     document = await store_texts(database, await make_corpus(database), [TEXT], fake_embedding, fields={"topic": "a"})

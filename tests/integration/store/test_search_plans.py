@@ -14,7 +14,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from rag_service.domain import Filters
 from rag_service.indices import load_index
 from rag_service.retrieval.hybrid import HybridRetriever
-from rag_service.retrieval.query import Mode, RagQuery
+from rag_service.retrieval.question import Mode, Question
 from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.search.postings import pack
@@ -120,7 +120,7 @@ async def test_no_search_reads_chunks_or_postings_from_end_to_end(
     for filters, mode in searches:
         watched.seen.clear()
         retrieval = await retriever.search(
-            RagQuery(QUESTION, identity=ADMIN, filters=filters, candidates=10, mode=mode)
+            Question(QUESTION, identity=ADMIN, filters=filters, candidates=10, mode=mode)
         )
         assert len(retrieval.hits) == 10, filters
         scans = await find_seq_scans(database, ADMIN, watched.seen)
@@ -141,7 +141,7 @@ async def test_no_search_looks_at_the_corpora_of_all_users(
         connection.execute("ANALYZE rag.corpora")
     watched = WatchedDatabase(database)
     retriever = HybridRetriever(watched, fake_embedding, {"general": load_index("general")}, default_index="general")
-    retrieval = await retriever.search(RagQuery("holidays", identity=ADMIN, candidates=10))
+    retrieval = await retriever.search(Question("holidays", identity=ADMIN, candidates=10))
     assert len(retrieval.hits) == 1
     assert len(watched.seen) > 3
     assert await find_seq_scans(database, ADMIN, watched.seen, tables=frozenset({"corpora"})) == []

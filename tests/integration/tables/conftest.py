@@ -11,7 +11,7 @@ from uuid import UUID
 from evals.sets.questions import read_set
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, Filters, ProofMethod
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import cloned_database, make_fake_embedding
@@ -28,7 +28,7 @@ class Library:
     async def ask(self, question: str, *files: str, **options: Any) -> Answer:
         """The answer from these files alone; without any, from all."""
         chosen = Filters(document_ids=tuple(self.documents[name] for name in files))
-        query = RagQuery(question, identity=LOCAL_ADMIN, filters=chosen, recorded=False, **options)
+        query = Question(question, identity=LOCAL_ADMIN, filters=chosen, recorded=False, **options)
         return await self.service.engine.answer(query)
 
 

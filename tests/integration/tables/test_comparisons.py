@@ -11,7 +11,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from rag_service import components
 from rag_service.domain import LOCAL_ADMIN, Decision, Identity, Role
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.accounts.users import create_user
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
@@ -99,7 +99,7 @@ async def test_a_file_of_another_user_is_not_joined(open_service: OpenService) -
             users = [await create_user(connection, name=name, role=Role.USER) for name in ("ana", "ben")]
         for user, (name, data) in zip(users, files.items(), strict=True):
             await service.ingest(DocumentInput(data=data, file_name=name), Identity(user_id=user.id))
-        answer = await service.engine.answer(RagQuery(MISSING, identity=Identity(user_id=users[0].id)))
+        answer = await service.engine.answer(Question(MISSING, identity=Identity(user_id=users[0].id)))
     assert not is_computed(answer)
     assert "Joint plat" not in answer.text or "Filtre" not in answer.text
 

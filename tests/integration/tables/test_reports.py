@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from rag_service.domain import LOCAL_ADMIN, Answer, Decision, Identity, Role
 from rag_service.indices import load_index
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.accounts.users import create_user
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
@@ -165,7 +165,7 @@ async def test_reports_of_others_are_never_used(open_service: OpenService) -> No
         await service.ingest(DocumentInput(data=report(list(INCOME)), file_name="northwind.pdf"), ana)
 
         async def ask(identity: Identity) -> Answer:
-            return await service.engine.answer(RagQuery(LOSS, identity=identity))
+            return await service.engine.answer(Question(LOSS, identity=identity))
 
         own, other = await ask(ana), await ask(ben)
         assert [is_computed(own), is_computed(other)] == [True, False]

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 from evals.sets.files import make_workbook
-from rag_service.answering.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
+from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus, Decision, Identity, ProofMethod, Role
 from rag_service.readers.common import builder
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.accounts.users import create_user
 from rag_service.store.documents.documents import DocumentInput, delete_document, read_text
@@ -40,7 +40,7 @@ def tents() -> bytes:
 
 
 async def ask(service: Components, question: str, identity: Identity = LOCAL_ADMIN, **options: Any) -> Answer:
-    return await service.engine.answer(RagQuery(question, identity=identity, **options))
+    return await service.engine.answer(Question(question, identity=identity, **options))
 
 
 async def new_user(service: Components, name: str) -> Identity:
@@ -89,7 +89,7 @@ async def test_a_number_too_long_to_compute_with_is_left_out(service: Components
 
 async def test_the_stream_and_the_record_hold_the_same_answer(service: Components, ingest: Ingest) -> None:
     await ingest(tents(), "tents.xlsx")
-    events = [event async for event in service.engine.stream(RagQuery(QUESTION, identity=LOCAL_ADMIN))]
+    events = [event async for event in service.engine.stream(Question(QUESTION, identity=LOCAL_ADMIN))]
     kinds = [type(event) for event in events]
     assert kinds == [SourcesFound, AnswerDelta, CitationChecked, AnswerComplete]
     complete = events[-1]
@@ -188,7 +188,7 @@ async def test_text_of_documents_and_questions_never_becomes_sql(
 async def test_without_cells_among_the_passages_the_database_is_not_asked(service: Components, ingest: Ingest) -> None:
     await ingest("# Tents\n\nThe total stock of tents is told in the sheet.", "note.md")
     watched = WatchedDatabase(service.database)
-    hits = await service.engine.search(RagQuery(QUESTION, identity=LOCAL_ADMIN))
+    hits = (await service.engine.search(Question(QUESTION, identity=LOCAL_ADMIN))).passages
     assert hits
     assert await TableAnswers(watched).compute(QUESTION, hits, language="en", identity=LOCAL_ADMIN) is None
     assert watched.seen == []
@@ -197,7 +197,7 @@ async def test_without_cells_among_the_passages_the_database_is_not_asked(servic
 async def test_no_statement_reads_all_tables_and_all_have_a_time_limit(service: Components, ingest: Ingest) -> None:
     await ingest(CSV, "tents.csv")
     watched = WatchedDatabase(service.database)
-    hits = await service.engine.search(RagQuery(QUESTION, identity=LOCAL_ADMIN))
+    hits = (await service.engine.search(Question(QUESTION, identity=LOCAL_ADMIN))).passages
     assert await TableAnswers(watched).compute(QUESTION, hits, language="en", identity=LOCAL_ADMIN) is not None
     limits = [one for one in watched.seen if "statement_timeout" in one.query]
     assert limits[0].query == f"SET LOCAL statement_timeout = {STATEMENT_MS}"

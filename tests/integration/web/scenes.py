@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from rag_service.answering.events import (
+from rag_service.answering.decision.reasons import make_reasons
+from rag_service.answering.drafts.doubts import Doubt
+from rag_service.answering.drafts.events import (
     AnswerComplete,
     AnswerDelta,
     AnswerEvent,
@@ -17,7 +19,6 @@ from rag_service.answering.events import (
     SourcesFound,
     StepTaken,
 )
-from rag_service.answering.prompt.reasons import Doubt, make_reasons
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.answering.proof.verify import verify_answer
 from rag_service.domain import (
@@ -38,7 +39,7 @@ from rag_service.domain import (
     Step,
     TokenCount,
 )
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from tests.unit.api.samples import Script
 
 CORPUS = UUID(int=11)
@@ -296,11 +297,11 @@ class Scene(Script):
     held: bool = False  # nothing comes after the first deltas
     reads: list[UUID] = field(default_factory=list)  # documents whose text was asked for
 
-    async def answer(self, query: RagQuery, door: str = "answer") -> AsyncIterator[AnswerEvent]:
+    async def answer(self, query: Question, door: str = "answer") -> AsyncIterator[AnswerEvent]:
         self._saw(query)
         self._fail("answer")
-        name = next((name for name in ANSWERS if name in query.question), "stock")
-        pause = max(self.pause, 0.05 if "slow" in query.question else 0)
+        name = next((name for name in ANSWERS if name in query.text), "stock")
+        pause = max(self.pause, 0.05 if "slow" in query.text else 0)
         for at, event in enumerate(ANSWERS[name]):
             if pause:
                 await asyncio.sleep(pause)
@@ -308,7 +309,7 @@ class Scene(Script):
                 await asyncio.Event().wait()
             if at == FIRST_DELTAS and self.ending is not None:
                 raise self.ending
-            yield _named(event, query.question)
+            yield _named(event, query.text)
 
     async def read_text(self, document_id: UUID, identity: Identity) -> str | None:
         self.reads.append(document_id)

@@ -9,7 +9,7 @@ import pytest
 
 from rag_service.answering.conversation import FindPassages, lean_on_history
 from rag_service.domain import Hit, Scores, Turn
-from rag_service.retrieval.query import FollowUp
+from rag_service.retrieval.question import FollowUp
 from tests.unit.answering.proof.answers import make_hit
 
 CEILING = "What is the hotel ceiling in Spain?"

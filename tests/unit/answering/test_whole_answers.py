@@ -6,9 +6,10 @@ from itertools import chain
 
 import pytest
 
-from rag_service.answering.answer_gate import is_refusal
-from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts
+from rag_service.answering.decision.gate import is_refusal
+from rag_service.answering.decision.reasons import decide, find_doubts
+from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.proof.verify import REFUTED
 from rag_service.domain import Decision
 from tests.unit.answering.proof.answers import make_hit

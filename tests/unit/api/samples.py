@@ -12,7 +12,7 @@ from uuid import UUID
 
 from litestar import Litestar
 
-from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
 from rag_service.api.application import create_litestar
 from rag_service.api.http.services import Probe, Services
 from rag_service.domain import (
@@ -34,7 +34,7 @@ from rag_service.domain import (
     TokenCount,
 )
 from rag_service.observability.metrics import Metrics
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 
 QUESTION = "¿Cuántas unidades hay en Lyon?"
@@ -138,7 +138,7 @@ class Script:
     failing: str = ""
     hits: tuple[Hit, ...] = (HIT,)
     probes: Mapping[str, Probe] = field(default_factory=dict)
-    queries: list[RagQuery] = field(default_factory=list)
+    queries: list[Question] = field(default_factory=list)
     identities: list[Identity] = field(default_factory=list)
     documents: list[Any] = field(default_factory=list)
     closed: int = 0  # generators that have run their cleanup to its end
@@ -155,7 +155,7 @@ class Script:
             authenticate=self.authenticate,
         )
 
-    async def answer(self, query: RagQuery, door: str = "answer") -> AsyncIterator[AnswerEvent]:
+    async def answer(self, query: Question, door: str = "answer") -> AsyncIterator[AnswerEvent]:
         self._saw(query)
         try:
             for step in self.events:
@@ -172,7 +172,7 @@ class Script:
             await asyncio.sleep(self.cleanup_pause)
             self.closed += 1
 
-    async def search(self, query: RagQuery) -> tuple[Hit, ...]:
+    async def search(self, query: Question) -> Any:
         self._saw(query)
         self._fail("search")
         try:
@@ -180,8 +180,7 @@ class Script:
         except asyncio.CancelledError:
             self.search_cancelled = True
             raise
-        query.retrieval = SimpleNamespace(plan=SimpleNamespace(language="es"), timings_ms={})  # type: ignore[assignment]
-        return self.hits
+        return SimpleNamespace(passages=self.hits, plan=SimpleNamespace(language="es"), timings_ms={})
 
     async def ingest(self, source: Any, identity: Identity) -> Any:
         from rag_service.ingest.documents import Ingested, Outcome
@@ -194,7 +193,7 @@ class Script:
         self._fail("authenticate")
         return ADMIN
 
-    def _saw(self, query: RagQuery) -> None:
+    def _saw(self, query: Question) -> None:
         self.queries.append(query)
         self.identities.append(query.identity)
 

@@ -14,7 +14,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from rag_service.api.http.queries import read_query, read_turns
+from rag_service.api.http.queries import read_question, read_turns
 from rag_service.api.http.schemas import AnswerRequest, MessageRequest, SearchRequest
 from rag_service.client import Service
 from rag_service.client.asking import AskOptions, SearchOptions
@@ -73,7 +73,7 @@ class Backend:
 
 
 def test_what_python_is_given_arrives_where_rest_reads_it() -> None:
-    """In the process by `read_query`, elsewhere by JSON: both get the request with every field."""
+    """In the process by `read_question`, elsewhere by JSON: both get the request with every field."""
     backend = Backend()
     with Service(backend) as service:  # type: ignore[arg-type]  # as much of one as is needed
         calls: list[Callable[[], Any]] = [
@@ -88,9 +88,9 @@ def test_what_python_is_given_arrives_where_rest_reads_it() -> None:
             with pytest.raises(InputError, match="seen"):
                 call()
     for request in backend.requests:
-        query = read_query(request, Settings(), LOCAL_ADMIN)
+        query = read_question(request, Settings(), LOCAL_ADMIN)
         filters = query.filters
-        assert (query.question, query.top_k, query.threshold) == ("Fees?", 3, 0.4)
+        assert (query.text, query.top_k, query.threshold) == ("Fees?", 3, 0.4)
         assert (filters.source, filters.tags, filters.file_name) == ("HR", ("fees",), "loans.md")
         assert (filters.document_ids, filters.corpus_ids) == ((UUID(int=1),), (UUID(int=2),))
         assert filters.fields == {"year": "2024"}

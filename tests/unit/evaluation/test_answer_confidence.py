@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_service.answering.confidence import SIGNALS, read_fit
+from rag_service.answering.decision.confidence import SIGNALS, read_fit
 from rag_service.evaluation.answer_confidence import (
     RatedAnswer,
     calibration_error,

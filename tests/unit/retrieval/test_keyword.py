@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rag_service.domain import Filters, Identity
 from rag_service.errors import DefinitionError, InputError, NotFoundError
 from rag_service.indices import IndexDefinition, load_index
+from rag_service.retrieval.found import Found
 from rag_service.retrieval.keyword import KeywordRetriever
 from rag_service.retrieval.knowledge_base import (
     CORPUS_ID,
@@ -24,7 +25,7 @@ from rag_service.retrieval.knowledge_base import (
     document_id,
     load_knowledge_base,
 )
-from rag_service.retrieval.query import RagQuery, Retrieval
+from rag_service.retrieval.question import Question
 
 SOMEBODY = Identity(user_id=UUID(int=5))
 ENTRIES: list[dict[str, Any]] = [
@@ -47,11 +48,11 @@ def retriever(index: IndexDefinition) -> KeywordRetriever:
     return KeywordRetriever(KnowledgeBase.model_validate({"documents": ENTRIES}), index)
 
 
-async def search(retriever: KeywordRetriever, question: str, **filters: Any) -> Retrieval:
-    return await retriever.search(RagQuery(question, identity=SOMEBODY, filters=Filters(**filters), candidates=5))
+async def search(retriever: KeywordRetriever, question: str, **filters: Any) -> Found:
+    return await retriever.search(Question(question, identity=SOMEBODY, filters=Filters(**filters), candidates=5))
 
 
-def titles(retrieval: Retrieval) -> list[str]:
+def titles(retrieval: Found) -> list[str]:
     return [hit.chunk.document.title for hit in retrieval.hits]
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from rag_service.domain import LOCAL_ADMIN, Filters, Location, Span
 from rag_service.indices import IndexDefinition
+from rag_service.retrieval.found import Found
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.postprocessors import ChoosePassages
-from rag_service.retrieval.query import RagQuery, Retrieval
+from rag_service.retrieval.question import Question
 from rag_service.store.search.scope import SearchScope
 from tests.unit.models.reranking.hits import make_hit
 
@@ -30,15 +31,14 @@ CHOOSE = ChoosePassages(default=0.6, out_of_scope=0.2)
 async def test_the_ranking_ends_with_the_last_relevant_passage(
     relevances: list[float], kept: list[float], doubtful: bool
 ) -> None:
-    query = _found(relevances)
-    hits = await CHOOSE.process(query.found.hits, query)
-    assert [hit.scores.relevance for hit in hits] == kept
-    assert query.doubtful is doubtful
+    chosen = await CHOOSE.process(*_found(relevances))
+    assert [hit.scores.relevance for hit in chosen.passages] == kept
+    assert chosen.is_doubtful is doubtful
 
 
 async def test_the_threshold_of_a_request_holds_for_each_passage() -> None:
-    query = _found([0.1, 0.3, 0.05], threshold=0.2)
-    assert [hit.scores.relevance for hit in await CHOOSE.process(query.found.hits, query)] == [0.3]
+    chosen = await CHOOSE.process(*_found([0.1, 0.3, 0.05], threshold=0.2))
+    assert [hit.scores.relevance for hit in chosen.passages] == [0.3]
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,16 @@ async def test_the_threshold_of_a_request_holds_for_each_passage() -> None:
 async def test_a_passage_with_a_section_that_the_question_names_is_kept_but_doubtful(
     heading: str, is_kept: bool
 ) -> None:
-    query = _found([0.1], question="Which books are recommended for further reading?", heading=heading)
-    assert bool(await CHOOSE.process(query.found.hits, query)) is is_kept
-    assert query.doubtful
+    asked = "Which books are recommended for further reading?"
+    chosen = await CHOOSE.process(*_found([0.1], question=asked, heading=heading))
+    assert bool(chosen.passages) is is_kept
+    assert chosen.is_doubtful
 
 
 def _found(
     relevances: list[float], *, threshold: float | None = None, question: str = "Who may enter?", heading: str = ""
-) -> RagQuery:
-    query = RagQuery(question, identity=LOCAL_ADMIN, threshold=threshold)
+) -> tuple[Question, Found]:
+    asked = Question(question, identity=LOCAL_ADMIN, threshold=threshold)
     hits = tuple(make_hit(f"Passage {rank}.", relevance=one) for rank, one in enumerate(relevances))
     if heading:
         span = Span(start=0, end=9, location=Location(headings=(heading,)))
@@ -66,5 +67,4 @@ def _found(
     )  # fmt: skip
     plan = QueryPlan(language="en", terms=(), filters=Filters())
     index = IndexDefinition(name="test", description="", folder=Path())
-    query.keep(Retrieval(plan=plan, index=index, scope=scope, hits=hits))
-    return query
+    return asked, Found(plan=plan, index=index, scope=scope, hits=hits).with_passages(hits)

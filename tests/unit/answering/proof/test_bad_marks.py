@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.proof.verify import verify_answer
 from rag_service.domain import CitationStatus, Hit
 from tests.unit.answering.proof.answers import make_hit

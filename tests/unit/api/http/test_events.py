@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rag_service.answering.events import AnswerDelta, AnswerEvent, SourcesFound
+from rag_service.answering.drafts.events import AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.api.http.events import NdjsonEncoder, SseEncoder, WireEvent, collect, wire_events
 from rag_service.api.http.problems import Problem
 from rag_service.api.http.schemas import DeltaData
 from rag_service.errors import ModelError
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 from tests.unit.api.samples import ADMIN, EVENTS, Script
 
 
 def play(script: Script) -> AsyncIterator[AnswerEvent]:
-    return script.answer(RagQuery("a question", identity=ADMIN))
+    return script.answer(Question("a question", identity=ADMIN))
 
 
 async def test_failure_while_closing_the_engine_is_reported() -> None:

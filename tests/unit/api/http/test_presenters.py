@@ -13,7 +13,7 @@ from rag_service.api.http.presenters import (
     present_context,
     present_hit,
 )
-from rag_service.api.http.queries import is_blank, read_query
+from rag_service.api.http.queries import is_blank, read_question
 from rag_service.api.http.schemas import PassageBody, SearchRequest
 from rag_service.settings import Settings
 from tests.unit.api.samples import ADMIN, ANSWER, CITATION, HIT
@@ -25,13 +25,13 @@ def test_blank(text: str, blank: bool) -> None:
 
 
 def test_empty_filters_do_not_restrict() -> None:
-    query = read_query(SearchRequest(query="a", source="", file_name=""), Settings(), ADMIN)
+    query = read_question(SearchRequest(query="a", source="", file_name=""), Settings(), ADMIN)
     assert (query.filters.source, query.filters.file_name) == (None, None)
 
 
 def test_longest_query_is_taken() -> None:
     settings = Settings(query_max_chars=7)
-    assert read_query(SearchRequest(query="a" * 7), settings, ADMIN).question == "a" * 7
+    assert read_question(SearchRequest(query="a" * 7), settings, ADMIN).text == "a" * 7
 
 
 def test_snippet_is_one_short_line() -> None:

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 
 import structlog
 
-from rag_service.answering.events import AnswerDelta, CitationChecked
+from rag_service.answering.drafts.events import AnswerDelta, CitationChecked
 from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.guards.output_guard import OutputGuard
 from rag_service.answering.proof.analysis import classify

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.answering.events import AnswerDelta, CitationChecked
+from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.drafts.events import AnswerDelta, CitationChecked
 from rag_service.domain import CitationStatus, Hit
 from tests.unit.answering.proof.answers import make_hit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from rag_service.answering.file_overview import describe_files
+from rag_service.answering.answerers.overview import describe_files
 from rag_service.language.languages import quote_text
 from rag_service.retrieval.named_files import NamedFile, NamedFiles, Outline
 from tests.unit.answering.proof.answers import make_hit

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.answering.judged import NOT_SUPPORTED, judge_answer
+from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.drafts.judged import NOT_SUPPORTED, judge_answer
 from rag_service.domain import AnswersQuestion, CitationStatus, Hit, Location, ProofMethod
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict
 from rag_service.models.judge.judges import WatchedJudge

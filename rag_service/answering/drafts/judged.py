@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rag_service.answering.checked_answer import CheckedAnswer
+from rag_service.answering.drafts.checked_answer import CheckedAnswer
 from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.passage import Passage, find_telling, passage_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.answering.answer_gate import differ_in_figures, is_about_another, is_unmeasured
+from rag_service.answering.decision.gate import differ_in_figures, is_about_another, is_unmeasured
 from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Location, ProofMethod, Span
 from tests.unit.answering.proof.answers import make_hit
 

@@ -24,6 +24,9 @@ from rag_service.indices import QueryDefinition
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
 WRITTEN_FIT = Path(__file__).with_name("written_confidence.json")
 _UNPROVED = 0.5  # at most, where no sentence is verified
+# Share of certain computed answers that are right; 1.0 on the questions of evals/sets, of which there are too few to
+# claim more.
+COMPUTED_CONFIDENCE = 0.95
 SIGNALS = ("relevance", "lead", "unmatched")
 WRITTEN_SIGNALS = ("proved", "answers")  # of answers that a judge has seen: `written_signals`
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rag_service.answering.confidence import rate_confidence
+from rag_service.answering.decision.confidence import rate_confidence
 from rag_service.domain import Hit, Scores
 from rag_service.indices import QueryDefinition
 from tests.unit.answering.proof.answers import make_hit

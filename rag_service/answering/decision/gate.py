@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from rag_service.answering.prompt.reasons import Doubt
+from rag_service.answering.drafts.doubts import Doubt
+from rag_service.answering.drafts.draft import Draft
 from rag_service.answering.proof.analysis import Analysis, analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import Pole, load_lexicon
@@ -32,8 +33,9 @@ from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, terms, word_forms, words
 from rag_service.models.extractive.answer_types import answer_type, lacks_answer
 from rag_service.retrieval.amendments import amends
+from rag_service.retrieval.found import Found
 from rag_service.retrieval.planner import QueryPlan
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
 
 _MEASURED = frozenset({"en", "es", "fr", "pt"})  # languages of the questions in evals/sets that quotes answer
 _LETTER = re.compile(r"[^\W\d_]")
@@ -63,35 +65,22 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
     return bool(sentences) and pattern.search(fold(sentences[0].replace("’", "'")).strip()) is not None
 
 
-def doubt_answer(
-    query: RagQuery,
-    citations: Sequence[Citation],
-    shown: Sequence[Hit],
-    judged: AnswersQuestion | None,
-    *,
-    is_computed: bool,
-) -> dict[Doubt, bool]:
-    """What speaks against an answer to this question, whatever is proved of its sentences.
-
-    Args:
-        shown: the passages, [C1] first.
-        judged: what a judge says of the whole answer; None: it was not asked.
-        is_computed: an operation over a table is the answer to what was asked.
-    """
-    language, files = query.found.plan.language, query.found.files
-    asked = query.question if query.versions is None else query.versions.question
+def doubt_answer(question: Question, found: Found, draft: Draft) -> dict[Doubt, bool]:
+    """What speaks against a draft as the answer to this question, whatever is proved of its sentences."""
+    language, files, citations, shown = found.plan.language, found.files, draft.checked.citations, draft.shown
+    asked = question.text if found.versions is None else found.versions.question
     if files is not None:
         asked = files.rest  # without the names of files
     quoted = " ".join(citation.quote for citation in citations if citation.quote)
     marks = dict.fromkeys(citation.mark for citation in citations)
     passages = [shown[mark - 1].chunk for mark in marks if 1 <= mark <= len(shown)]
-    is_open = query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted)
-    is_quoted = judged is None and not is_computed
+    is_open = found.is_chain and leaves_open(found.plan, found.weights, quoted)
+    is_quoted = draft.answers is None and not draft.is_computed
     return {
-        Doubt.JUDGED_PARTIAL: judged is AnswersQuestion.PARTLY,
-        Doubt.JUDGED_OTHER: judged is AnswersQuestion.OTHER,
-        Doubt.PART_OPEN: is_quoted and bool(query.parts) and query.model.only_quotes,
-        Doubt.STEP_OPEN: is_open and judged is None,
+        Doubt.JUDGED_PARTIAL: draft.answers is AnswersQuestion.PARTLY,
+        Doubt.JUDGED_OTHER: draft.answers is AnswersQuestion.OTHER,
+        Doubt.PART_OPEN: is_quoted and bool(found.parts) and draft.model.only_quotes,
+        Doubt.STEP_OPEN: is_open and draft.answers is None,
         Doubt.AMENDED: is_quoted and any(amends(hit.chunk, passage) for passage in passages for hit in shown),
         Doubt.SOURCES_DIFFER: is_quoted and differ_in_figures(citations, shown),
         Doubt.LANGUAGE_UNMEASURED: is_quoted and is_unmeasured(asked + quoted, [language]),

@@ -1,4 +1,4 @@
-"""What a named file holds, in quotes: title, headings, first sentences, and the number of pages, sheets and rows.
+"""Answers what a named file holds, in quotes: title, headings, first sentences, numbers of pages, sheets and rows.
 
 For questions that ask for nothing else, such as "What is in rapport.pdf?". Nothing is written by a model: every
 statement but those numbers, which the reader of the file counted, is a quote with its place.
@@ -7,15 +7,23 @@ statement but those numbers, which the reader of the file counted, is a quote wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
+from rag_service.answering.answerers.computed import write_computed
+from rag_service.answering.drafts.doubts import Doubt
+from rag_service.answering.drafts.draft import Draft
 from rag_service.answering.guards.injection import find_injections, neutralise_metadata, without_injections
+from rag_service.answering.prompt.notices import tell_files
+from rag_service.answering.prompt.templates import Prompts
 from rag_service.domain import Hit, Location, Span
 from rag_service.language.languages import load_language, quote_text
 from rag_service.language.sentences import HEADING, split_sentences
 from rag_service.language.words import fold, words
 from rag_service.retrieval.named_files import Heading, NamedFiles, Outline, Place
+from rag_service.retrieval.query import AnswerRun
+from rag_service.settings.answers import AnswerSettings
 from rag_service.tables.asking.answers import ComputedAnswer
 from rag_service.tables.model import StoredTable
 from rag_service.tables.sentences import CitedCells, Computed, Sentence
@@ -28,6 +36,28 @@ _COLUMNS = 12
 _MIN_WORDS = 4  # of a sentence
 
 Quote = tuple[int, str, Location]  # first character in the stored text, text, place
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOverviews:
+    """Describes the files that a question names and asks nothing else about."""
+
+    prompts: Prompts
+    settings: AnswerSettings
+    takes_doubtful: bool = False  # as in `ComputedAnswers`
+
+    async def answer(self, run: AnswerRun) -> Draft | None:
+        """As `Answerer.answer`."""
+        found, files = run.found, run.found.files
+        if files is None or not files.outlines or not found.hits:
+            return None
+        _, warning = tell_files(found, found.hits, self.prompts)
+        described = describe_files(files, found.hits, run.language, warning)
+        if described is None or (warning and not (run.model.only_quotes or self.takes_doubtful)):
+            return None
+        return await write_computed(
+            run, described, doubt=Doubt.FILE_UNKNOWN, prompts=self.prompts, settings=self.settings
+        )
 
 
 def describe_files(files: NamedFiles, hits: Sequence[Hit], language: str, warning: str = "") -> ComputedAnswer | None:

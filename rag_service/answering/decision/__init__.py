@@ -1,0 +1,1 @@
+"""Whether an answer can be relied on: doubts, confidence, decision, reasons."""

@@ -1,0 +1,118 @@
+"""The decision about a draft: confidence, doubts, and the answer that they make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import uuid4
+
+from rag_service.answering.decision.confidence import (
+    COMPUTED_CONFIDENCE,
+    estimate_confidence,
+    rate_written,
+    read_fit,
+    read_signals,
+)
+from rag_service.answering.decision.gate import doubt_answer, is_refusal
+from rag_service.answering.decision.reasons import decide, find_doubts, make_reasons
+from rag_service.answering.drafts.doubts import Doubt
+from rag_service.answering.drafts.draft import Draft
+from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
+from rag_service.answering.prompt.templates import Prompts
+from rag_service.domain import Answer, AnswersQuestion, Confidence, GuardrailCheck, Hit
+from rag_service.retrieval.query import AnswerRun
+from rag_service.settings.answers import AnswerSettings
+
+# What the documents shown forbid to say, checked against the text of an answer.
+CheckGuardrails = Callable[[AnswerRun, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
+
+_MAX_FLAGGED = 100  # sentences of an answer that are reported as unproved
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concluded:
+    """An answer with its decision, and what it was made of."""
+
+    answer: Answer
+    draft: Draft | None = None  # None: the service itself says why there is no answer
+    signals: Mapping[str, float] = field(default_factory=dict)  # what the confidence is made of
+    is_degraded: bool = False  # as `Draft.is_degraded`
+
+
+class Concluder:
+    """Decides about drafts."""
+
+    def __init__(self, prompts: Prompts, settings: AnswerSettings, check_guardrails: CheckGuardrails) -> None:
+        """`check_guardrails` is called where the index declares guardrails."""
+        self._prompts = prompts
+        self._check_guardrails = check_guardrails
+        self._fit = read_fit(settings.confidence_fit)
+
+    async def conclude(self, run: AnswerRun, draft: Draft) -> Concluded:
+        """Return the answer with its confidence, decision and reasons."""
+        found, checked = run.found, draft.checked
+        signals = read_signals(draft.sources, draft.signals) if draft.sources else {}
+        confidence = self._rate(signals, draft)
+        guardrails: tuple[GuardrailCheck, ...] = ()
+        if not GUARDRAIL_TYPES.isdisjoint(found.index.ingest.chunk_types.values()):
+            guardrails = await self._check_guardrails(run, draft.shown, checked.text)
+        doubted = self._doubt(run, draft, confidence, guardrails)
+        doubts, refused = find_doubts(doubted), doubted[Doubt.NOT_ANSWERED]
+        answer = Answer(
+            id=uuid4(),
+            question=run.question.text,
+            language=run.language,
+            text=checked.text,
+            sources=draft.sources,
+            shown=draft.shown,
+            citations=checked.citations,
+            decision=decide(doubts),
+            reasons=make_reasons(doubts, self._prompts.messages, run.language),
+            confidence=confidence,
+            tokens=draft.tokens,
+            latency_ms=0.0,
+            model=draft.model.model_name,
+            unmarked_sentences=0 if refused else len(checked.unmarked),
+            withheld_sentences=checked.withheld,
+            flagged=() if refused else checked.flagged[:_MAX_FLAGGED],
+            guardrails=guardrails,
+            model_error=draft.model_error,
+            answers_question=draft.answers,
+            incomplete=draft.is_cut,
+            finish_reason=draft.finish_reason,
+            searched_for=run.question.searched_for,
+            steps=draft.steps,
+        )
+        return Concluded(answer=answer, draft=draft, signals=signals, is_degraded=draft.is_degraded)
+
+    def _doubt(
+        self, run: AnswerRun, draft: Draft, confidence: Confidence, guardrails: Sequence[GuardrailCheck]
+    ) -> dict[Doubt, bool]:
+        """Return everything that can speak against an answer, and whether it does."""
+        checked, index = draft.checked, run.found.index
+        said = checked.text.removeprefix(draft.preface)
+        is_proved = checked.has_proof and not checked.flagged and not checked.refuted
+        # Relevance, names and a model's choice of an operation are signs that an answer may be about something else: a
+        # judge has looked, and has read what was computed, with its formula and the rows that were left out.
+        of_search = {} if is_proved and draft.answers is AnswersQuestion.YES else draft.doubts
+        return {
+            **of_search,
+            Doubt.FILE_UNKNOWN: draft.doubts.get(Doubt.FILE_UNKNOWN, False),
+            **doubt_answer(run.question, run.found, draft),
+            Doubt.NOT_ANSWERED: is_refusal(said, checked.citations, refusal=draft.refusal, language=run.language),
+            Doubt.MODEL_FAILED: draft.model_error is not None,
+            Doubt.INCOMPLETE: draft.is_cut,
+            Doubt.CONTRADICTED: checked.refuted > 0,
+            Doubt.UNPROVED: not checked.has_proof or bool(checked.flagged or checked.withheld),
+            Doubt.RULE_BROKEN: not all(check.passed for check in guardrails),
+            Doubt.JOINED_QUESTION: run.question.is_joined,
+            Doubt.LITTLE_CONTEXT: draft.context_tokens < index.query.minimum_context_tokens,
+            Doubt.LOW_CONFIDENCE: draft.answers is None and confidence.value < self._fit.least,
+        }
+
+    def _rate(self, signals: Mapping[str, float], draft: Draft) -> Confidence:
+        checked, sources = draft.checked, draft.sources
+        if draft.answers is not None:
+            return rate_written(sources, proved=checked.proved, answers=draft.answers is AnswersQuestion.YES)
+        rated = estimate_confidence(self._fit, signals, sources, refuted=checked.refuted, has_proof=checked.has_proof)
+        return replace(rated, value=max(rated.value, COMPUTED_CONFIDENCE)) if draft.is_computed else rated
