@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rag_service.ingest.documents import document_name
 from rag_service.store.documents.documents import DocumentInput
 
-# Of a batch. Measured with 200 notes of 500 bytes: 076-forked-children.md.
+# Of a batch; other sizes were not compared.
 MOST_FILES = 32
 MOST_BYTES = 64_000  # a larger file goes alone
 

@@ -8,7 +8,8 @@ good: only root may raise a priority again. Keyrings, and the shared memory, sem
 path: what they hold of the same user could become the text of a document. `chmod` and its kin need no right to the file
 itself, and would let other users of the machine read a secret.
 
-A filter of system calls that needs no privilege once new ones are ruled out. Socket pairs stay: event loops need them.
+A filter of system calls that needs no privilege once new ones are ruled out. Pairs of stream sockets stay: event loops
+need them. One of a pair for datagrams would send to any path, such as /dev/log.
 https://docs.kernel.org/userspace-api/seccomp_filter.html
 """
 
@@ -26,7 +27,7 @@ from rag_service.readers.landlock import libc
 
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000 | errno.EACCES
-_AF_UNIX, _OWN_PROCESS = 1, 0
+_AF_UNIX, _OWN_PROCESS, _SOCK_STREAM = 1, 0, 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,7 @@ class _Machine:
 
     audit: int  # its own
     socket: int
+    socketpair: int
     prlimit: int
     leaving: tuple[int, ...]  # setsid, setpgid
     # setpriority, sched_setparam, sched_setscheduler, sched_setaffinity, ioprio_set, sched_setattr
@@ -51,6 +53,7 @@ _MACHINES = {
     "x86_64": _Machine(
         audit=0xC000003E,
         socket=41,
+        socketpair=53,
         prlimit=302,
         leaving=(112, 109),
         scheduling=(141, 142, 144, 203, 251, 314),
@@ -60,6 +63,7 @@ _MACHINES = {
     "aarch64": _Machine(
         audit=0xC00000B7,
         socket=198,
+        socketpair=199,
         prlimit=261,
         leaving=(157, 154),
         scheduling=(140, 118, 119, 122, 30, 274),
@@ -70,8 +74,9 @@ _MACHINES = {
 # The same on every architecture.
 _IO_URING_SETUP = 425
 _NEW_ATTRIBUTES = (452, 463, 466, 469)  # fchmodat2, setxattrat, removexattrat, file_setattr
-_LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_CALL, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in what the filter sees
+_LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _RETURN, _AND = 0x20, 0x15, 0x35, 0x06, 0x54
+_CALL, _MACHINE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24  # offsets in what the filter sees
+_TYPE = 0xF  # of a socket, without flags
 _STEP = "=HBBI"
 _X32 = 0x40000000  # from here on, the calls of another table, which has all of them again
 
@@ -86,10 +91,11 @@ def can_filter_calls() -> bool:
 
 
 def confine(*, network: bool = False, changes_attributes: bool = False) -> None:
-    """Make `socket`, `setsid`, `setpgid`, `io_uring_setup`, `prlimit` of other processes, changes of the priority and
-    the processors of any process, keyrings, shared memory, semaphores and queues without a path, and changes of a
-    file's mode, owner, times and extended attributes fail in this process and its children, for good, where the kernel
-    can.
+    """Make calls fail in this process and its children, for good, where the kernel can.
+
+    These are `socket`, `socketpair` of anything but streams, `setsid`, `setpgid`, `io_uring_setup`, `prlimit` of other
+    processes, changes of the priority and the processors of any process, keyrings, shared memory, semaphores and queues
+    without a path, and changes of a file's mode, owner, times and extended attributes.
 
     With `network`, only Unix sockets fail; with `changes_attributes`, files can be changed.
 
@@ -112,17 +118,21 @@ def compile_filter(*, network: bool = False, changes_attributes: bool = False) -
         denied += (machine.socket,)
     if not changes_attributes:
         denied += (*machine.attributes, *_NEW_ATTRIBUTES)
-    fail = len(denied) + 11  # number of the last step
+    fail = len(denied) + 15  # number of the last step
     steps = (
         (_LOAD, 0, 0, _MACHINE),
         (_JUMP_IF_EQUAL, 0, fail - 2, machine.audit),
         (_LOAD, 0, 0, _CALL),
         (_JUMP_IF_AT_LEAST, fail - 4, 0, _X32),
         *((_JUMP_IF_EQUAL, fail - number - 1, 0, call) for number, call in enumerate(denied, start=4)),
-        (_JUMP_IF_EQUAL, 3, 0, machine.prlimit),
-        (_JUMP_IF_EQUAL, 0, 4, machine.socket),
+        (_JUMP_IF_EQUAL, 7, 0, machine.prlimit),
+        (_JUMP_IF_EQUAL, 1, 0, machine.socket),
+        (_JUMP_IF_EQUAL, 2, 7, machine.socketpair),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_JUMP_IF_EQUAL, 3, 2, _AF_UNIX),
+        (_JUMP_IF_EQUAL, 6, 5, _AF_UNIX),
+        (_LOAD, 0, 0, _SECOND_ARGUMENT),
+        (_AND, 0, 0, _TYPE),
+        (_JUMP_IF_EQUAL, 2, 3, _SOCK_STREAM),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
         (_JUMP_IF_EQUAL, 0, 1, _OWN_PROCESS),
         (_RETURN, 0, 0, _ALLOW),

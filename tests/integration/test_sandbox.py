@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
@@ -357,8 +358,12 @@ def ring():
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(425, 1, None) < 0 and ctypes.get_errno() in (errno.EACCES, errno.ENOSYS, errno.EPERM):
         raise OSError
+def datagram():
+    one, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    one.sendto(b"x", {datagrams!r})
 done = {{
     "io_uring": attempt(ring),
+    "datagram": attempt(datagram),
     "unix": attempt(lambda: socket.socket(socket.AF_UNIX)),
     "environ": attempt(lambda: open(f"/proc/{{parent}}/environ").read()),
     "secrets": attempt(lambda: open(victim).read()),
@@ -386,8 +391,17 @@ async def test_code_in_a_document_reaches_no_file_secret_process_or_network(
 ) -> None:
     victim = tmp_path / "secret"
     victim.write_text("a secret")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        inside(monkeypatch, ESCAPES.format(victim=str(victim), address=server.getsockname()))
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp") as folder,
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver,
+    ):
+        datagrams = Path(folder) / "log"  # as /dev/log, which anybody may write to
+        datagrams.parent.chmod(0o755)
+        receiver.bind(str(datagrams))
+        datagrams.chmod(0o777)
+        asked = ESCAPES.format(victim=str(victim), address=server.getsockname(), datagrams=str(datagrams))
+        inside(monkeypatch, asked)
         assert (await parse_in_sandbox(b"x", file_name="a.txt")).text == "[]"
     assert victim.read_text() == "a secret"
 
