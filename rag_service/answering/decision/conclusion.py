@@ -27,6 +27,8 @@ from rag_service.settings.answers import AnswerSettings
 CheckGuardrails = Callable[[AnswerRun, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
 
 _MAX_FLAGGED = 100  # sentences of an answer that are reported as unproved
+# Of what a chat model wrote, which is rated by relevance alone. None of 186 near misses of `evals/written` passed.
+_LEAST_WRITTEN = 0.77
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +109,12 @@ class Concluder:
             Doubt.RULE_BROKEN: not all(check.passed for check in guardrails),
             Doubt.JOINED_QUESTION: run.question.is_joined,
             Doubt.LITTLE_CONTEXT: draft.context_tokens < index.query.minimum_context_tokens,
-            Doubt.LOW_CONFIDENCE: draft.answers is None and confidence.value < self._fit.least,
+            Doubt.LOW_CONFIDENCE: draft.answers is None and confidence.value < self._least(draft),
         }
+
+    def _least(self, draft: Draft) -> float:
+        """Return the confidence below which an answer that no judge has seen is uncertain."""
+        return self._fit.least if draft.model.only_quotes else min(self._fit.least, _LEAST_WRITTEN)
 
     def _rate(self, signals: Mapping[str, float], draft: Draft) -> Confidence:
         checked, sources = draft.checked, draft.sources

@@ -240,11 +240,10 @@ async def test_a_sentence_that_nobody_checked_keeps_an_answer_from_proceeding(
     reworded = "Each calendar year, employees get 25 days of vacation. [C1]"
     async with open_service(chat_provider="ollama", ollama_url=ollama.url, judge="none") as service:
         await service.ingest(DocumentInput(data=LEAVE.encode(), file_name="leave.md"), LOCAL_ADMIN)
-        for text, is_unproved in ((quoted, False), (f"{quoted}\n\n{reworded}", True)):
+        for text, decision in ((quoted, Decision.CAN_PROCEED), (f"{quoted}\n\n{reworded}", Decision.UNCERTAIN)):
             ollama.script("/api/chat", chat(Say(text), Done()))
             answer = await service.engine.answer(ask("How many days of vacation do employees receive?"))
-            assert ("unproved" in {reason.code for reason in answer.reasons}) is is_unproved
-    assert answer.decision is Decision.UNCERTAIN
+            assert answer.decision is decision
     assert [citation.status for citation in answer.citations] == [CitationStatus.VERIFIED, CitationStatus.UNCHECKED]
 
 
