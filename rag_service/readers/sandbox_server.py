@@ -36,6 +36,7 @@ from rag_service.readers.seccomp import can_filter_calls, compile_filter
 
 _MEMORY = 1024**3  # bytes of address space at which this process ends, and is replaced; 150 MB are usual
 _IDLE_SECONDS = 60.0  # without a file; then this process ends, and the next file starts another
+_PAYS_AFTER = 3  # files: loading all readers takes as long as what it saves so many children
 _RULESET = 3  # descriptor of Landlock's rules in each child
 _SAMPLE = b"# Title\n\nSome words, and more.\n\n- a list\n"  # parsed once: then the commonest formats are prepared
 _MESSAGE = 100  # bytes, more than a request for a child has
@@ -56,10 +57,11 @@ class ForkServer:
 
     requests: socket.socket
     ruleset: int | None = None  # of Landlock, for the children
+    forked: int = 0  # children, so far
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self) -> None:
-        """Serve; meanwhile load the readers, whenever there is nothing else to do."""
+        """Serve; after the first few files load the readers, whenever there is nothing else to do."""
         if landlock_version():
             self.ruleset = build_ruleset([*(one for one in SYSTEM_FILES if one != OWN_PROCESS), *importable(None)])
         if can_filter_calls():
@@ -68,13 +70,14 @@ class ForkServer:
         to_load: list[Callable[[], object]] = [partial(importlib.import_module, name) for name in reader_modules()]
         to_load += [partial(parse, _SAMPLE, file_name=f"a.{ending}") for ending in ("txt", "md", "csv", "html")]
         while self.selector.get_map():
-            ready = self.selector.select(0 if to_load else _IDLE_SECONDS)
+            pays = bool(to_load) and self.forked >= _PAYS_AFTER
+            ready = self.selector.select(0 if pays else _IDLE_SECONDS)
             for key, _ in ready:
                 if self.selector.get_map().get(key.fd) is key:  # not ended by an earlier one of these
                     key.data()
             if ready:
                 continue
-            if to_load:
+            if pays:
                 to_load.pop(0)()
                 gc.freeze()  # a collection in a child would copy all that it looks at
             elif len(self.selector.get_map()) == 1:
@@ -91,6 +94,7 @@ class ForkServer:
         with suppress(OSError):
             if len(descriptors) == 4:
                 pid = os.fork()
+                self.forked += 1
         if pid == 0:
             become_child(message, descriptors, server, self.ruleset)
         control = descriptors.pop() if pid else None

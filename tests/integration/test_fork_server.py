@@ -216,6 +216,7 @@ async def test_a_server_out_of_memory_is_replaced(
     monkeypatch: pytest.MonkeyPatch, forks: ForkServer, servers: set[int]
 ) -> None:
     small = "from rag_service.readers import sandbox_server\nsandbox_server._MEMORY = 30_000_000\n"
+    small += "sandbox_server._PAYS_AFTER = 0\n"  # it loads readers at once
     monkeypatch.setattr(
         fork_server, "_BOOT", f"import sys; sys.path += sys.argv.pop(1).split(':')\n{small}sandbox_server.main()"
     )
