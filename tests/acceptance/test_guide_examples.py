@@ -39,12 +39,9 @@ def pages_with(language: str, *words: str) -> list[Path]:
 
 
 @pytest.fixture
-def service(
-    database_server: EmbeddedServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[str, str]]:
-    """(base URL, key) of the service with its sample documents, sign-in required."""
-    monkeypatch.setattr(components, "build_embedding", lambda _, **__: fake_embedding)
-    settings = Settings(database_url=database_server.service_conninfo, auth="required", similarity_threshold=0.2)  # type: ignore[arg-type]
+def service(database_server: EmbeddedServer) -> Iterator[tuple[str, str]]:
+    """(base URL, key) of the service with its sample documents and the packaged model, sign-in required."""
+    settings = Settings(database_url=database_server.service_conninfo, auth="required")  # type: ignore[arg-type]
     key = asyncio.run(prepare(settings))
     with served(create_app(settings)) as url:
         yield url, key
