@@ -46,7 +46,7 @@ class ConfidenceFit:
     intercept: float
     weights: Mapping[str, float]  # by the name of the signal
     typical: Mapping[str, float] = field(default_factory=dict)  # of right answers, for signals that one does not have
-    least: float  # below it an answer is uncertain, 0..1
+    least: float  # below it an answer made of quotes is uncertain, 0..1
 
     def probability(self, signals: Mapping[str, float]) -> float:
         """Probability that an answer is right, 0..1."""

@@ -161,7 +161,7 @@ def _is_mail_header(quoted: Quoted) -> bool:
 
 
 def _lacks_answer(quoted: Quoted) -> bool:
-    """Return whether the first quote lacks the figure, the person or the reason that is asked for."""
+    """Return whether the first quote lacks the figure, the hour, the person or the reason that is asked for."""
     language = quoted.passages[0].document.language if quoted.passages else None
     return lacks_answer(quoted.question, quoted.first, quoted.language, quoted_in=language)
 
@@ -312,7 +312,7 @@ QUOTE_RULES: Mapping[str, Callable[[Quoted], bool]] = {
     "row": _is_row,
     "loose line": _is_loose,
     "mail header": _is_mail_header,
-    "figure, person, reason": _lacks_answer,
+    "figure, hour, person, reason": _lacks_answer,
     "negation, opposite": _says_the_opposite,
     "another question": _answers_another_question,
     "amount before": _skips_the_answer,
