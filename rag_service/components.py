@@ -24,6 +24,7 @@ from rag_service.answering.checking import TextChecker
 from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recall, Recorder, build_engine
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
+from rag_service.answering.quoting.choice import ExtractiveLLM
 from rag_service.answering.record import AnswerRecorder, Difference, compare_records, recorded_question
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import LOCAL_ADMIN, Identity
@@ -41,7 +42,6 @@ from rag_service.ingest.wiring import build_ingestor, current_fingerprints
 from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader
 from rag_service.models.embedding.guarded import close_embedding, guard_embedding, local_model
 from rag_service.models.embedding.relevance import ModelRelevance
-from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge, build_judge
 from rag_service.models.llm.model import ChatModel, build_chat, build_quoting_turns
