@@ -7,6 +7,9 @@ list is needed. A question finds the old text first: it has the question's words
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from rag_service.language.designations import read_designations
 from rag_service.language.words import fold, words
@@ -17,17 +20,39 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _OPENING = 400  # characters in which a document says what it changes
 
 
-def names_document(title: str, *, opening: str, own_title: str) -> bool:
-    """Return whether a document that begins with `opening` names another: by its title, or its number in it.
+@dataclass(frozen=True)
+class Opening:
+    """The beginning of a passage below its document's title, read once for all titles that it may name."""
+
+    own_title: str
+    text: str
+
+    @cached_property
+    def words(self) -> str:
+        """Its words, folded, with a space around each."""
+        return _spaced(words(fold(self._begins)))
+
+    @cached_property
+    def designations(self) -> frozenset[tuple[str, str]]:
+        """Its numbers, each with the word that it stands beside."""
+        return _designations(self._begins)
+
+    @property
+    def _begins(self) -> str:
+        return f"{self.own_title}\n{self.text[:_OPENING]}"
+
+
+def names_document(title: str, opening: Opening) -> bool:
+    """Return whether a document that begins so names another: by its title, or its number in it.
 
     The number is that of "regulation 12"; a title of one word is the name of anything.
     """
-    if title == own_title:
+    if title == opening.own_title:
         return False
-    begins, named, whole = f"{own_title}\n{opening[:_OPENING]}", _designations(title), words(fold(title))
-    if len(whole) > 1 and f" {' '.join(whole)} " in f" {' '.join(words(fold(begins)))} ":
+    named, whole = _designations(title), _words_of(title)
+    if len(whole) > 1 and _spaced(whole) in opening.words:
         return True
-    return bool(named) and named <= _designations(begins)
+    return bool(named) and named <= opening.designations
 
 
 def changes(text: str, old: str, *, title: str) -> bool:
@@ -41,3 +66,12 @@ def changes(text: str, old: str, *, title: str) -> bool:
 @kept_apart(1_000)
 def _designations(text: str) -> frozenset[tuple[str, str]]:
     return frozenset((fold(word), one) for word, one in read_designations(text) if one.isdigit())
+
+
+@kept_apart(1_000)
+def _words_of(title: str) -> tuple[str, ...]:
+    return tuple(words(fold(title)))
+
+
+def _spaced(whole: Sequence[str]) -> str:
+    return f" {' '.join(whole)} "

@@ -22,7 +22,7 @@ _ALIKE_LETTERS = 0.6
 _ALIKE_VECTORS = 0.92
 _PASSAGES = 4  # that are quoted from
 _MOST_ASKED = 5  # names of a question
-_COMPARED = 32  # names of passages, those with the most alike letters: 6 ms each
+_COMPARED = 10  # names of passages, those with the most alike letters, as measured above: 6 ms each
 _CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-z][^\W\d_]{2,}(?:-[^\W\d_]+)*")
 
 

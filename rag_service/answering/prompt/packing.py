@@ -245,8 +245,11 @@ def pack_context(
     if used > room:
         raise _critical_overflow(len(critical), used, room)
     for hit in ordered[len(critical) :]:
+        if len(chosen) >= max_chunks:
+            left_out.append(hit.chunk.id)
+            continue
         cost = count_rendered(render_passage(len(chosen) + 1, hit, boundary), boundary) + 2
-        if len(chosen) < max_chunks and used + cost <= room:
+        if used + cost <= room:
             chosen.append(hit)
             used += cost
         else:

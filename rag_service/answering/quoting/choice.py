@@ -42,7 +42,7 @@ from rag_service.answering.quoting.sentences import Sentence, read_sentences
 from rag_service.answering.quoting.weights import WORD_FEATURES, load_weights
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
-from rag_service.language.amendments import changes, names_document
+from rag_service.language.amendments import Opening, changes, names_document
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import word_forms
 from rag_service.models.embedding.local import LocalEmbedding
@@ -354,7 +354,7 @@ def _find_amending(quote: Sentence, every: Sequence[Sentence], hits: Sequence[Hi
         chunk = hits[sentence.mark - 1].chunk
         if chunk.document.id == old.id or not changes(sentence.text, quote.text, title=old.title):
             continue
-        if names_document(old.title, opening=chunk.text, own_title=chunk.document.title):
+        if names_document(old.title, Opening(chunk.document.title, chunk.text)):
             return [sentence]
     return []
 
