@@ -17,9 +17,9 @@ import click
 from evals.sets.measure import ingest_set, is_said
 from evals.sets.questions import Question, read_set
 from rag_service import open_service
+from rag_service.answering.quoting.places import SHOWN_PLACES
 from rag_service.client.service import Service
 from rag_service.domain import Decision
-from rag_service.models.extractive.places import SHOWN_PLACES
 
 FILE = Path(__file__).with_name("quoted_conversations.json")
 EXTRACTIVE: Mapping[str, Any] = {"database_url": None, "chat_provider": "extractive", "embedding_provider": "local"}

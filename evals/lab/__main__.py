@@ -29,7 +29,7 @@ def lab() -> None:
 def sentences(paths: tuple[Path, ...], output: Path | None, run: str) -> None:
     """Learn which sentences to quote in answers without a language model; print cross-validated figures.
 
-    The shipped file is rag_service/models/extractive/weights.json.
+    The shipped file is rag_service/answering/quoting/weights.json.
     """
     examples = run_command(_collect(paths, read_quiet_settings()))
     for figures in cross_validate(examples):

@@ -18,6 +18,9 @@ from rag_service.answering.answerers.evidence import gather_evidence
 from rag_service.answering.prompt.notices import make_notices
 from rag_service.answering.prompt.packing import pack_sources
 from rag_service.answering.prompt.templates import load_prompts, new_boundary
+from rag_service.answering.quoting.choice import rate_by_tokens, rate_by_vectors, rate_by_words
+from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES, cut_windows
+from rag_service.answering.quoting.weights import SIMILARITY, WORD_FEATURES
 from rag_service.errors import InputError
 from rag_service.evaluation.eval_set import SetKind
 from rag_service.evaluation.metrics import holds_answer
@@ -25,9 +28,6 @@ from rag_service.evaluation.run import RunOptions, Steps, ask_of, find_set, load
 from rag_service.evaluation.workspace import Workspace
 from rag_service.models.embedding.guarded import local_model
 from rag_service.models.embedding.relevance import UNSCALED
-from rag_service.models.extractive.extractive import rate_by_tokens, rate_by_vectors, rate_by_words
-from rag_service.models.extractive.late_interaction import TOKEN_FEATURES, cut_windows
-from rag_service.models.extractive.weights import SIMILARITY, WORD_FEATURES
 
 _MAX_CANDIDATES = 80  # per question, in the order of their passages
 _PENALTY = 0.03  # of large weights; ten times more or less moves no set by more than a question in a hundred

@@ -25,12 +25,12 @@ from evals.sets.measure import Reply, ingest_set, is_said, judge_reply
 from evals.sets.questions import Question, read_set, set_names
 from rag_service import open_service
 from rag_service.answering.decision import gate
-from rag_service.models.extractive import extractive
-from rag_service.models.extractive.extractive import COMPARED, Evidence, rate_by_tokens, rate_by_vectors, rate_by_words
-from rag_service.models.extractive.late_interaction import TOKEN_FEATURES, cut_windows
-from rag_service.models.extractive.places import SHOWN_PLACES, cut_places
-from rag_service.models.extractive.sentences import Sentence
-from rag_service.models.extractive.weights import SIMILARITY, WORD_FEATURES, load_weights
+from rag_service.answering.quoting import choice
+from rag_service.answering.quoting.choice import COMPARED, Evidence, rate_by_tokens, rate_by_vectors, rate_by_words
+from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES, cut_windows
+from rag_service.answering.quoting.places import SHOWN_PLACES, cut_places
+from rag_service.answering.quoting.sentences import Sentence
+from rag_service.answering.quoting.weights import SIMILARITY, WORD_FEATURES, load_weights
 from rag_service.settings.models import PACKAGED_MODEL
 
 FILE = Path(__file__).with_name("ledger.json")
@@ -143,7 +143,7 @@ def main(names: tuple[str, ...], output: Path) -> None:
 @contextmanager
 def _watched(seen: _Seen) -> Iterator[None]:
     """Note the rules that speak against the quote, without obeying them, and how its sentence was chosen."""
-    select = extractive.select_sentences
+    select = choice.select_sentences
 
     def note_rules(question: str, citations: Any, passages: Any, language: str) -> bool:
         quoted = gate.Quoted(question=question, citations=citations, passages=passages, language=language)
@@ -158,7 +158,7 @@ def _watched(seen: _Seen) -> Iterator[None]:
 
     with (
         patch.object(gate, "is_about_another", note_rules),
-        patch.object(extractive, "select_sentences", note_choice),
+        patch.object(choice, "select_sentences", note_choice),
     ):
         yield
 

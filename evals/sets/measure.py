@@ -12,11 +12,11 @@ from statistics import median
 from uuid import UUID
 
 from evals.sets.questions import HALVES, Question, QuestionSet
+from rag_service.answering.quoting.places import SHOWN_PLACES
 from rag_service.client.results import CitedAnswer
 from rag_service.client.service import Service
 from rag_service.domain import Decision, ProofMethod
 from rag_service.language.words import count_words
-from rag_service.models.extractive.places import SHOWN_PLACES
 
 _MARK = re.compile(r" ?\[C\d+\]")
 _SPACE = re.compile(r"\s+")

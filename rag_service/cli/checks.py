@@ -15,6 +15,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
+from rag_service.answering.quoting.choice import ExtractiveLLM
 from rag_service.auth.provider import Provider
 from rag_service.cli.model_servers import check_server
 from rag_service.domain import LOCAL_ADMIN, Purpose
@@ -30,7 +31,6 @@ from rag_service.models.embedding.guarded import close_embedding, warm_up
 from rag_service.models.embedding.packaged import HEAD_FILE
 from rag_service.models.embedding.qa_head import QuestionAnsweringHead
 from rag_service.models.embedding.relevance import ModelRelevance
-from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import JudgedClaim
 from rag_service.models.judge.judges import build_judge
 from rag_service.models.llm.model import build_chat, collect

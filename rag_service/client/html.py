@@ -15,10 +15,10 @@ from uuid import UUID
 
 from markdown_it import MarkdownIt
 
+from rag_service.answering.quoting.places import SHOWN_PLACES
 from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, PlaceBody, ScoresBody, StepBody
 from rag_service.client.proof_words import SIGNS, describe_kind, describe_proof, describe_step, quoted_words
 from rag_service.language.words import terms
-from rag_service.models.extractive.places import SHOWN_PLACES
 
 _MARK = re.compile(r"\[C(\d+)\]")
 # Stands for a mark during rendering, in characters of the private use area.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar, overload
 from uuid import UUID
 
+from rag_service.answering.quoting.places import SHOWN_PLACES
 from rag_service.api.agents.schemas import KeptAnswerBody
 from rag_service.api.corpora.schemas import ImportBody
 from rag_service.api.http.schemas import (
@@ -21,7 +22,6 @@ from rag_service.api.http.schemas import (
 )
 from rag_service.client.html import answer_html, passages_html, score_names, table_html
 from rag_service.client.proof_words import SIGNS, describe_proof, describe_step, quoted_words
-from rag_service.models.extractive.places import SHOWN_PLACES
 
 _SHOWN = 300  # characters of a passage on a terminal
 # In names that users choose, these would steer the terminal of an administrator.

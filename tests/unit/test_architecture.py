@@ -35,7 +35,7 @@ tables.asking
 observability models
 models.servers
 models.embedding models.llm
-models.extractive models.reranking models.judge
+models.reranking models.judge
 readers.common readers.ocr
 readers.office readers.pdf readers.text readers.web
 readers.mail
@@ -44,7 +44,7 @@ ingest
 ingest.bulk ingest.transfer
 sources
 retrieval
-answering.proof
+answering.proof answering.quoting
 fitting
 answering.guards
 answering.drafts
@@ -216,7 +216,7 @@ _SHARED_CACHES = {
     "language.versions._name_words": "names of the language data",
     "language.words._encode": "nothing",
     "language.words.index_term": "single words, stemmed in microseconds",
-    "models.extractive.answer_types._words_for": "names of the language data",
+    "answering.quoting.answer_types._words_for": "names of the language data",
     "observability.logs._names_secret": "names of fields of log lines",
     "readers.pdf.hidden_words._are_alike": "colours, in a process for one document",
     "readers.text.delimited._value": "cells, in a process for one document",

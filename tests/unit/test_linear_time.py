@@ -21,12 +21,12 @@ from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.quotations import split_elisions
 from rag_service.answering.proof.verify import verify_answer
+from rag_service.answering.quoting.choice import Evidence, select_sentences
 from rag_service.evaluation.metrics import holds_answer
 from rag_service.language.detection import detect_language
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import SentenceStream, split_sentences
 from rag_service.language.words import terms
-from rag_service.models.extractive.extractive import Evidence, select_sentences
 from tests.timing import takes_linear_time
 from tests.unit.answering.proof.answers import make_hit
 

@@ -8,10 +8,10 @@ from uuid import uuid4
 from llama_index.core import MockEmbedding
 from llama_index.core.base.llms.types import MessageRole
 
-from rag_service.models.extractive.extractive import ExtractiveLLM, GroundedMessage
+from rag_service.answering.quoting.choice import ExtractiveLLM, GroundedMessage
 from rag_service.recent import OwnedValues, Recent, keep_for, kept_apart
 from tests.unit.answering.proof.answers import make_hit
-from tests.unit.models.extractive.test_extractive import CARDS, evidence
+from tests.unit.answering.quoting.test_choice import CARDS, evidence
 
 ANNA, BERTA = uuid4(), uuid4()
 

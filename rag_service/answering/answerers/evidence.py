@@ -10,9 +10,9 @@ import msgspec
 from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.prompt.cutting import weight_held
 from rag_service.answering.prompt.notices import Notices
+from rag_service.answering.quoting.choice import Evidence
 from rag_service.domain import Hit
 from rag_service.language.words import word_forms
-from rag_service.models.extractive.extractive import Evidence
 from rag_service.retrieval.named_files import Place
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.query import AnswerRun

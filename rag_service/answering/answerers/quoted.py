@@ -15,9 +15,9 @@ from rag_service.answering.drafts.output import Output, emit_rest, emit_while_ch
 from rag_service.answering.prompt.notices import Notices, make_notices
 from rag_service.answering.prompt.packing import PackedContext, pack_sources
 from rag_service.answering.prompt.templates import Prompts, new_boundary
+from rag_service.answering.quoting.choice import Evidence, GroundedMessage
 from rag_service.domain import AnswersQuestion, Hit, TokenCount
 from rag_service.language.words import count_tokens
-from rag_service.models.extractive.extractive import Evidence, GroundedMessage
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.llm.model import ChatDelta, collect
 from rag_service.observability.tracing import span

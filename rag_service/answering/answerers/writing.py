@@ -21,10 +21,10 @@ from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAn
 from rag_service.answering.drafts.events import StepTaken
 from rag_service.answering.drafts.output import Emit, Output
 from rag_service.answering.prompt.packing import PackedContext, Prompted
+from rag_service.answering.quoting.choice import Evidence, GroundedMessage
 from rag_service.answering.tools.steps import OFFERED, Steps, offer_tokens
 from rag_service.errors import ContextOverflowError, ModelError, ModelOutputError, PromptTooLongError
 from rag_service.language.words import count_tokens
-from rag_service.models.extractive.extractive import Evidence, GroundedMessage
 from rag_service.models.judge.judge import WriterPrompt
 from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel

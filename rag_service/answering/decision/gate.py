@@ -16,6 +16,7 @@ from rag_service.answering.proof.analysis import Analysis, analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import Pole, load_lexicon
 from rag_service.answering.proof.passage import passage_of
+from rag_service.answering.quoting.answer_types import answer_type, lacks_answer
 from rag_service.domain import (
     ENCODING_GUESSED,
     MAIL_HEADER,
@@ -31,7 +32,6 @@ from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, terms, word_forms, words
-from rag_service.models.extractive.answer_types import answer_type, lacks_answer
 from rag_service.retrieval.amendments import amends
 from rag_service.retrieval.found import Found
 from rag_service.retrieval.planner import QueryPlan

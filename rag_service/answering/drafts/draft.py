@@ -8,8 +8,8 @@ from typing import Protocol
 
 from rag_service.answering.drafts.checked_answer import CheckedAnswer
 from rag_service.answering.drafts.doubts import Doubt
+from rag_service.answering.quoting.choice import Evidence
 from rag_service.domain import AnswersQuestion, Hit, Step, TokenCount
-from rag_service.models.extractive.extractive import Evidence
 from rag_service.models.llm.model import ChatModel
 from rag_service.retrieval.query import AnswerRun
 

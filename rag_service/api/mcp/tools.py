@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from rag_service.answering.quoting.places import SHOWN_PLACES
 from rag_service.api.http.bodies import decode
 from rag_service.api.http.check import check_by_turns
 from rag_service.api.http.events import collect, wire_events
@@ -39,7 +40,6 @@ from rag_service.api.http.services import Services
 from rag_service.api.mcp.document_tools import DOCUMENT_TOOLS
 from rag_service.api.mcp.specs import Reply, ToolSpec
 from rag_service.domain import Identity
-from rag_service.models.extractive.places import SHOWN_PLACES
 from rag_service.models.servers.resilience import isolated
 from rag_service.retrieval.question import Question
 

@@ -16,11 +16,11 @@ from rag_service.advisor.advisor import Advisor
 from rag_service.advisor.article import ArticleFinder
 from rag_service.answering.engine import CitedQueryEngine, build_engine
 from rag_service.answering.prompt.templates import load_prompts
+from rag_service.answering.quoting.choice import ExtractiveLLM
 from rag_service.api.advisor.routes import AdvisorServices, advisor_router
 from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity, ParsedDocument
 from rag_service.indices import load_index
 from rag_service.ingest.ingestor import Ingestor
-from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.llm.model import build_chat
 from rag_service.models.reranking.heuristic import HeuristicReranker
 from rag_service.models.servers.resilience import RetryPolicy

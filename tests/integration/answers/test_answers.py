@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from rag_service.agents.chat import ChatQuery
 from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.answering.quoting.choice import ExtractiveLLM
 from rag_service.answering.record import recorded_question
 from rag_service.answering.synthesizer import CitedResponse
 from rag_service.components import Components
@@ -31,7 +32,6 @@ from rag_service.domain import (
     Role,
     Turn,
 )
-from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.retrieval.postprocessors import RELATED_RELEVANCE
 from rag_service.retrieval.question import Question
 from rag_service.store.accounts.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rag_service.answering.quoting.places import MAX_PLACES
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, Decision, ReplyKind
 from rag_service.language.words import count_words
-from rag_service.models.extractive.places import MAX_PLACES
 from rag_service.retrieval.question import Question
 from tests.integration.answers.conftest import Ingest
 

@@ -10,9 +10,9 @@ from email.policy import EmailPolicy
 
 import pytest
 
+from rag_service.answering.quoting.sentences import read_sentences
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
-from rag_service.models.extractive.sentences import read_sentences
 from rag_service.readers.parse import parse
 from tests.unit.readers.office_samples import compound_file
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from rag_service.answering.quoting.choice import Evidence, rate_by_words, select_sentences
+from rag_service.answering.quoting.places import MAX_PLACES, Excerpt, asked_forms, cut_around, find_marked
+from rag_service.answering.quoting.sentences import read_sentences
 from rag_service.language.words import find_words
-from rag_service.models.extractive.extractive import Evidence, rate_by_words, select_sentences
-from rag_service.models.extractive.places import MAX_PLACES, Excerpt, asked_forms, cut_around, find_marked
-from rag_service.models.extractive.sentences import read_sentences
-from tests.unit.models.extractive.test_extractive import evidence, make_hit
+from tests.unit.answering.quoting.test_choice import evidence, make_hit
 
 
 async def places_of(question: str, *texts: str) -> tuple[Evidence, list[Excerpt]]:

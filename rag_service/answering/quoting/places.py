@@ -9,9 +9,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from rag_service.answering.quoting.sentences import Sentence
 from rag_service.domain import Hit
 from rag_service.language.words import find_words, fold, is_stop_word, word_forms
-from rag_service.models.extractive.sentences import Sentence
 
 SHOWN_PLACES = 3  # at first; the others are one step away
 MAX_PLACES = 6

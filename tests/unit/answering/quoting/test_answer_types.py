@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rag_service.answering.quoting.answer_types import answer_type
 from rag_service.language.words import fold
-from rag_service.models.extractive.answer_types import answer_type
 
 
 @pytest.mark.parametrize(

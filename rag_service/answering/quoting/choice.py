@@ -34,6 +34,12 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_chat_callback
 
+from rag_service.answering.quoting.answer_types import answer_type
+from rag_service.answering.quoting.coverage import rate_unmatched, read_asked_words
+from rag_service.answering.quoting.late_interaction import Window, cut_windows, rate_tokens, read_window
+from rag_service.answering.quoting.places import MAX_PLACES, Excerpt, cut_places
+from rag_service.answering.quoting.sentences import Sentence, read_sentences
+from rag_service.answering.quoting.weights import WORD_FEATURES, load_weights
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
 from rag_service.language.amendments import changes, names_document
@@ -41,12 +47,6 @@ from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_
 from rag_service.language.words import word_forms
 from rag_service.models.embedding.local import LocalEmbedding
 from rag_service.models.embedding.relevance import UNSCALED, ModelRelevance
-from rag_service.models.extractive.answer_types import answer_type
-from rag_service.models.extractive.coverage import rate_unmatched, read_asked_words
-from rag_service.models.extractive.late_interaction import Window, cut_windows, rate_tokens, read_window
-from rag_service.models.extractive.places import MAX_PLACES, Excerpt, cut_places
-from rag_service.models.extractive.sentences import Sentence, read_sentences
-from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.recent import Recent
 from rag_service.store.relevance_fits import CosineScale

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES, cut_windows, rate_tokens, read_window
+from rag_service.answering.quoting.sentences import Sentence, read_sentences
 from rag_service.models.embedding.local import TokenVectors
-from rag_service.models.extractive.late_interaction import TOKEN_FEATURES, cut_windows, rate_tokens, read_window
-from rag_service.models.extractive.sentences import Sentence, read_sentences
 from tests.unit.answering.proof.answers import make_hit
 
 FIRST = "## Leave\n\nEvery member has thirty days. They lapse in March.\n\nPart-time members have fewer days."

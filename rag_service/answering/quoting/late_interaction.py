@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rag_service.answering.quoting.sentences import Sentence
 from rag_service.domain import Hit
 from rag_service.models.embedding.local import TokenVectors
-from rag_service.models.extractive.sentences import Sentence
 
 TOKEN_FEATURES = (
     # Mean of the cosine to the most similar token of the sentence or the title, over the half of the question's tokens

@@ -11,14 +11,7 @@ from llama_index.core import MockEmbedding
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.proof.verify import verify_answer
-from rag_service.domain import Hit, Location, Span
-from rag_service.errors import ModelOutputError
-from rag_service.language.languages import language_codes
-from rag_service.language.words import terms
-from rag_service.models.embedding.local import Engine, LocalEmbedding
-from rag_service.models.embedding.model_folder import ModelFolder
-from rag_service.models.embedding.relevance import UNSCALED
-from rag_service.models.extractive.extractive import (
+from rag_service.answering.quoting.choice import (
     Evidence,
     ExtractiveLLM,
     GroundedMessage,
@@ -27,9 +20,16 @@ from rag_service.models.extractive.extractive import (
     rate_by_words,
     select_sentences,
 )
-from rag_service.models.extractive.late_interaction import TOKEN_FEATURES
-from rag_service.models.extractive.sentences import read_sentences
-from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
+from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES
+from rag_service.answering.quoting.sentences import read_sentences
+from rag_service.answering.quoting.weights import WORD_FEATURES, load_weights
+from rag_service.domain import Hit, Location, Span
+from rag_service.errors import ModelOutputError
+from rag_service.language.languages import language_codes
+from rag_service.language.words import terms
+from rag_service.models.embedding.local import Engine, LocalEmbedding
+from rag_service.models.embedding.model_folder import ModelFolder
+from rag_service.models.embedding.relevance import UNSCALED
 from rag_service.models.local_runtime import user_waits
 from rag_service.settings.models import PACKAGED_MODEL
 from tests.unit.answering.proof.answers import make_hit
