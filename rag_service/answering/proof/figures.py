@@ -36,11 +36,13 @@ _NUMBER = re.compile(
 _NUMERIC_DATE = re.compile(
     r"(?<!\d)(?:(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})|(\d{1,2})[-/.](\d{1,2})[-/.](\d{4}|\d{2}))(?!\d)"
 )
+_NUMERIC_MONTH = re.compile(r"(?<![\d/.-])(0?[1-9]|1[0-2])/((?:19|20)\d\d)(?![\d/])")  # 03/2028
 _DAY = r"(?:(?P<day>\d{1,2})(?:st|nd|rd|th|er|[oº.])?(?:\s+(?:de|of|d'))?\s+)?"
 _WORDED_DATE = re.compile(
     rf"\b{_DAY}(?P<month>[^\W\d_]{{3,}})\.?(?:\s+(?P<day_after>\d{{1,2}})(?:st|nd|rd|th)?(?!\d))?"
     r"(?:,?(?:\s+(?:de|del|of))?\s+(?P<year>\d{4})(?!\d))?"
 )
+_CELL = re.compile(r"([^:|\n]+): ([^:|\n]+)(?= \| |$)", re.MULTILINE)
 _NO_LETTER = re.compile(r"[\W\d_]")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,'’ ]\d{3})+")
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "’": "'"})
@@ -100,8 +102,9 @@ def find_strange_figure(
     own = [figure for text in sources for figure in read_figures(text, None, is_source=True)]
     beside = [figure for text in others for figure in read_figures(text, None, is_source=True)]
     operands = sorted({value for figure in own for value in figure.values})
+    totals = list(_add_columns(sources))
     known = _Sources(
-        values=frozenset((float(count), *(value for figure in (*own, *beside) for value in figure.values))),
+        values=frozenset((float(count), *totals, *(value for figure in (*own, *beside) for value in figure.values))),
         dates=frozenset(date for figure in (*own, *beside) for date in figure.dates),
         operands=operands if len(operands) <= _MOST_OPERANDS else (),
     )
@@ -140,7 +143,8 @@ def _read_digits(text: str, *, shortest: int) -> Iterator[Figure]:
     if len(folded) != len(text):
         text = folded
     taken: list[tuple[int, int]] = []
-    for match in (*_NUMERIC_DATE.finditer(folded), *_WORDED_DATE.finditer(folded)):
+    patterns = (_NUMERIC_DATE, _NUMERIC_MONTH, _WORDED_DATE)
+    for match in (found for pattern in patterns for found in pattern.finditer(folded)):
         dates = frozenset(_dates_of(match, shortest))
         if dates and not any(start < match.end() and match.start() < end for start, end in taken):
             taken.append(match.span())
@@ -162,6 +166,9 @@ def _dates_of(match: re.Match[str], shortest: int) -> Iterator[Date]:
         if month is None or not (day or match["year"] or len(match["month"]) >= shortest):
             return
         yield Date(int(match["year"]) if match["year"] else None, month, int(day) if day else None)
+        return
+    if match.re is _NUMERIC_MONTH:
+        yield Date(int(match[2]), int(match[1]), None)
         return
     iso_year, *_ = match.groups()
     first, second, *others = (int(part) for part in match.groups() if part)
@@ -186,10 +193,20 @@ def _values_of(digits: str) -> Iterator[float]:
     yield float(f"{whole.replace('.', '')}.{rest}" if whole else rest)
 
 
+def _add_columns(sources: Iterable[str]) -> Iterator[float]:
+    """Return the sum of each column of the rows that are cited: "Fee: 40 | Days: 3"."""
+    columns: dict[str, list[float]] = {}
+    for name, value in (cell for text in sources for cell in _CELL.findall(text)):
+        figures = read_figures(value, None, is_source=True)
+        if len(figures) == 1 and not figures[0].dates:
+            columns.setdefault(name, []).append(max(figures[0].values))
+    return (sum(values) for values in columns.values() if len(values) > 1)
+
+
 def _is_reckoned(figure: Figure, known: _Sources) -> bool:
     """Return whether the figure comes from two of the operands by simple arithmetic, or from all by addition.
 
-    Or from three: so many at a price, less a discount.
+    Or from three: so many at a price, less a discount or with a fee.
     """
     operands = known.operands
     if figure.dates:
@@ -203,8 +220,8 @@ def _is_reckoned(figure: Figure, known: _Sources) -> bool:
             results |= {100 * abs(one - two) / one, 100 * abs(one - two) / two}
     for one, two, rate in combinations(operands, 3) if len(operands) <= _MOST_OF_THREE else ():
         for count, price, percent in ((one, two, rate), (one, rate, two), (two, rate, one)):
-            results |= {count * price * (1 + percent / 100), count * price * (1 - percent / 100)}
-    results |= {factor * one for one in operands for factor in (0.5, 2.0, 12.0, 1 / 12, 7.0, 1 / 7, 60.0, 1 / 60, 24.0)}
+            results |= {count * price * (1 + percent / 100), count * price * (1 - percent / 100), count * price + percent}
+    results |= {factor * one for one in operands for factor in (0.25, 0.5, 2.0, 12.0, 1 / 12, 7.0, 1 / 7, 60.0, 1 / 60, 24.0)}
     results |= {one + 12 for one in operands if one <= 12}  # 9 pm is 21:00
     return any(_is_near(value, result, rounded=True) for value in figure.values for result in results)
 

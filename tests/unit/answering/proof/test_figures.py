@@ -20,6 +20,9 @@ from rag_service.answering.proof.figures import find_strange_figure
         ("It is 31 pounds more.", "First £44, then £75.", "en"),
         ("Five of them cost 1,080 euros.", "240 € a month. From 5 on: 10 % off.", "en"),
         ("It opens at 21:00.", "It opens at 9 pm.", "en"),
+        ("Her licence is good until March 2028.", "Name: Ana | Forklift until: 03/2028", "en"),
+        ("247,50 €: três dias e a taxa do pedido.", "Grua: 75,00 € por dia, 3 dias; pedido: 22,50 €", "pt"),
+        ("The deposit is £90.", "Weekend: £360. The deposit is a quarter of the hire.", "en"),
     ],
 )
 def test_a_figure_may_be_written_otherwise_and_reckoned(sentence: str, source: str, language: str) -> None:
@@ -38,6 +41,12 @@ def test_a_figure_may_be_written_otherwise_and_reckoned(sentence: str, source: s
 )
 def test_a_figure_of_nowhere_is_named_as_it_is_written(sentence: str, source: str, strange: str) -> None:
     assert find_strange_figure(sentence, [source], language="en") == strange
+
+
+def test_the_column_of_several_rows_may_be_added_up() -> None:
+    rows = ["Job: brakes | Minutes: 95 | Fee: 88,00", "Job: tyre | Minutes: 20 | Fee: 9,00", "Job: spokes | Fee: 47,00"]
+    assert find_strange_figure("144 euros, for the three of them.", rows, count=3, language="en") is None
+    assert find_strange_figure("150 euros, for the three of them.", rows, count=3, language="en") == "150"
 
 
 def test_figures_of_titles_are_repeated_and_not_reckoned_with() -> None:
