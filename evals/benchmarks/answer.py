@@ -25,6 +25,7 @@ from evals.benchmarks.model_double import MODEL, ModelDouble, running_double
 from evals.benchmarks.timing import Row, Times, time_each
 from evals.benchmarks.wire import Client, served
 from rag_service.errors import InputError
+from rag_service.recent import keep_for
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.question import Question
 
@@ -55,7 +56,8 @@ async def measure_answers(bench: IngestBench, folder: Path, options: AnswerOptio
     )
 
     async def search(question: str) -> None:
-        await retriever.search(Question(question, identity=BENCH_USER))
+        with keep_for(BENCH_USER.user_id):  # the embedding of the question, as the service does
+            await retriever.search(Question(question, identity=BENCH_USER))
 
     embedding = await time_each(bench.embedding.aget_query_embedding, questions)
     await time_each(search, questions[:20])

@@ -146,7 +146,7 @@ def _watched(seen: _Seen) -> Iterator[None]:
     select = choice.select_sentences
 
     def note_rules(question: str, citations: Any, passages: Any, language: str) -> bool:
-        quoted = gate.Quoted(question=question, citations=citations, passages=passages, language=language)
+        quoted = gate.Quoted(question, citations, passages, language)
         if citations and seen.broken is None:
             seen.broken = {name for name, against in gate.QUOTE_RULES.items() if against(quoted)}
         return False

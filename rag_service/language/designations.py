@@ -16,6 +16,7 @@ _BEHIND = re.compile(rf"(?<![^\W\d_])([^\W\d_]+)\s({_ONE}(?:(?:, ?| ?[-–/] ?| 
 _ONES = re.compile(r"\b(?:[A-Z]|\d+)\b")
 _DATE = 4  # words of "dia 3 de julho"
 _FOLLOWING = re.compile(r"\s*([^\W_]+)")
+_SMALL = re.compile(r"(?<=\s)[a-z](?![\w'’%]|[.,:/]\w)")
 
 Designation = tuple[str, str]  # the word, and the letter or number; an ordinal as its number
 
@@ -29,6 +30,7 @@ def read_designations(text: str) -> Iterator[Designation]:
 
 def read_asked_designations(question: str, language: str) -> Iterator[Designation]:
     """Those of a question, without initials, dates, and numbers of something: "is for 3 people"."""
+    question = _SMALL.sub(lambda one: one[0] if _is_word(one, language) else one[0].upper(), question)  # "hall c"
     for found in _BEHIND.finditer(question):
         following = _FOLLOWING.match(question, found.end())
         is_quantity = following is not None and not is_stop_word(fold(following[1]), language)
@@ -38,6 +40,11 @@ def read_asked_designations(question: str, language: str) -> Iterator[Designatio
             ones = _ONES.findall(found[2])
             yield from ((found[1], one) for one in ones if not (is_quantity if one.isdigit() else is_initial))
     yield from ((word, one) for word, one in _read_ordinals(question) if not is_stop_word(word, language))
+
+
+def _is_word(letter: re.Match[str], language: str) -> bool:
+    """Return whether a small letter may be a word: "c est", "a dog"; at the end of a question it is none."""
+    return is_stop_word(letter[0], language) and letter.string[letter.end() :].strip(" ?.!") != ""
 
 
 def ordinals_in(text: str) -> set[str]:

@@ -30,7 +30,7 @@ from rag_service.domain import (
 from rag_service.language.designations import ordinals_in, read_asked_designations, read_designations
 from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
-from rag_service.language.sentences import read_sentences
+from rag_service.language.sentences import read_sentences, split_sentences
 from rag_service.language.words import fold, terms, word_forms, words
 from rag_service.retrieval.amendments import amends
 from rag_service.retrieval.found import Found
@@ -48,6 +48,7 @@ _QUESTION = re.compile(r"[^.!?\n]+\?")
 _SAME_QUESTION = 0.5
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _FIGURE = re.compile(r"\d(?:[\d.,]*\d)?")
+_MEASURE = re.compile(r"(\d(?:[\d.,]*\d)?)\s?([^\W\d_]+|[%€£$])|([€£$])\s?(\d(?:[\d.,]*\d)?)")
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
 
 
@@ -79,13 +80,15 @@ def doubt_answer(question: Question, found: Found, draft: Draft) -> dict[Doubt, 
     return {
         Doubt.JUDGED_PARTIAL: draft.answers is AnswersQuestion.PARTLY,
         Doubt.JUDGED_OTHER: draft.answers is AnswersQuestion.OTHER,
-        Doubt.PART_OPEN: is_quoted and bool(found.parts) and draft.model.only_quotes,
+        Doubt.PART_OPEN: (is_quoted and bool(found.parts) and draft.model.only_quotes)
+        or (draft.is_computed and 0 < len(citations) < sum(part.is_clause for part in found.parts)),
         Doubt.STEP_OPEN: is_open and draft.answers is None,
         Doubt.AMENDED: is_quoted and any(amends(hit.chunk, passage) for passage in passages for hit in shown),
         Doubt.SOURCES_DIFFER: is_quoted and differ_in_figures(citations, shown),
         Doubt.LANGUAGE_UNMEASURED: is_quoted and is_unmeasured(asked + quoted, [language]),
         Doubt.ENCODING_GUESSED: any(ENCODING_GUESSED in passage.extra for passage in passages),
-        Doubt.ABOUT_ANOTHER: is_quoted and is_about_another(asked, citations, passages, language),
+        Doubt.ABOUT_ANOTHER: (is_quoted and is_about_another(asked, citations, passages, language))
+        or (draft.is_computed and tell_of_others(Quoted(asked, citations, passages, language))),
     }
 
 
@@ -119,7 +122,7 @@ def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> b
     return not asked <= {term.group for term in plan.terms if term.term in held}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Quoted:
     """What is quoted in reply to a question."""
 
@@ -147,7 +150,7 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
     """
     if not citations or any(citation.method is not ProofMethod.QUOTE for citation in citations):
         return False
-    quoted = Quoted(question=question, citations=citations, passages=passages, language=language)
+    quoted = Quoted(question, citations, passages, language)
     return any(speaks_against(quoted) for speaks_against in QUOTE_RULES.values())
 
 
@@ -243,18 +246,52 @@ def _poles(said: Analysis) -> Iterator[Pole]:
             yield from token.kind.poles
 
 
-def _tell_of_others(quoted: Quoted) -> bool:
-    """Whether a letter or number says which of several the question asks about, and passages tell of others only."""
+def tell_of_others(quoted: Quoted) -> bool:
+    """Return whether a letter or number says which of several is asked about, and passages tell of others only."""
     asked = list(read_asked_designations(quoted.question, quoted.language))
     if not asked:
         return False
-    texts = [text for passage in quoted.passages for text in (passage.text, passage.document.title)]
+    texts = [*quoted.all, *(text for one in quoted.passages for text in (one.text, one.document.title))]
     told = [(word_forms(word), one) for text in texts for word, one in read_designations(text)]
     said = {one for text in texts for one in ordinals_in(text)}  # "the second and third floor"
     for word, one in asked:
         forms = word_forms(word)
         others = {other for named, other in told if not forms.isdisjoint(named)}
         if others and one not in others | said:
+            return True
+    return False
+
+
+def _is_designated_elsewhere(quoted: Quoted) -> bool:
+    """Return whether the letter or number that says which of several is asked about stands beside the quotes only."""
+    asked = read_asked_designations(quoted.question, quoted.language)
+    places = (citation.location for citation in quoted.citations)
+    headings = (heading for place in places if place for heading in place.headings)
+    near = " ".join([*quoted.all, *headings, *(passage.document.title for passage in quoted.passages)])
+    said = {*words(fold(near)), *ordinals_in(near)}
+    return any(fold(one) not in said for _, one in asked)
+
+
+def _measures(text: str) -> set[tuple[str, str]]:
+    """The figures of a text, each after its unit."""
+    return {(found[2] or found[3], found[1] or found[4]) for found in _MEASURE.finditer(fold(text))}
+
+
+def _has_rival(quoted: Quoted) -> bool:
+    """Return whether the passage holds another figure: in a sentence with the same words of the question and the unit.
+
+    The rule and its exception, the first offer and the second.
+    """
+    first, passage, language = quoted.citations[0], quoted.passages[0], quoted.language
+    said, shared = _measures(quoted.first), {*terms(quoted.question, language)} & {*terms(quoted.first, language)}
+    if not said or not shared or first.start is None or first.end is None:
+        return False
+    units, begins, ends = {unit for unit, _ in said}, first.start - passage.start, first.end - passage.start
+    for start, end in split_sentences(passage.text, language=language):
+        text = passage.text[start:end]
+        others = {one for one in _measures(text) if one[0] in units}
+        is_beside = end <= begins or ends <= start
+        if is_beside and others and others.isdisjoint(said) and shared <= {*terms(text, language)}:
             return True
     return False
 
@@ -317,6 +354,8 @@ QUOTE_RULES: Mapping[str, Callable[[Quoted], bool]] = {
     "another question": _answers_another_question,
     "amount before": _skips_the_answer,
     "year": _is_of_another_year,
-    "designation": _tell_of_others,
+    "designation": tell_of_others,
+    "another figure": _has_rival,
+    "designation elsewhere": _is_designated_elsewhere,
     "name, month, number": _lacks_names,
 }

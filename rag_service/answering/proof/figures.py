@@ -27,6 +27,7 @@ _LANGUAGES = ("en", "es", "fr", "pt", "de", "it", "nl")
 _ONE = 1.5  # "one", "un" and "ein" are articles: no word below is a figure
 _MOST_OPERANDS = 24  # figures that are reckoned with; more would give any number
 _MOST_OF_THREE = 8  # likewise, for three of them
+_FACTORS = (0.25, 0.5, 2.0, 12.0, 1 / 12, 7.0, 1 / 7, 60.0, 1 / 60, 24.0)  # of parts, and of units of time
 _SHORTEST_MONTH = 3  # letters of "Feb"
 _SHORTEST_ALONE = 5  # likewise without a day or year beside it: "may", "mars" are other words, too
 _NUMBER = re.compile(
@@ -220,8 +221,14 @@ def _is_reckoned(figure: Figure, known: _Sources) -> bool:
             results |= {100 * abs(one - two) / one, 100 * abs(one - two) / two}
     for one, two, rate in combinations(operands, 3) if len(operands) <= _MOST_OF_THREE else ():
         for count, price, percent in ((one, two, rate), (one, rate, two), (two, rate, one)):
-            results |= {count * price * (1 + percent / 100), count * price * (1 - percent / 100), count * price + percent}
-    results |= {factor * one for one in operands for factor in (0.25, 0.5, 2.0, 12.0, 1 / 12, 7.0, 1 / 7, 60.0, 1 / 60, 24.0)}
+            results |= {
+                count * price * (1 + percent / 100),
+                count * price * (1 - percent / 100),
+                count * price + percent,
+            }
+    results |= {
+        factor * one for one in operands for factor in (0.25, 0.5, 2.0, 12.0, 1 / 12, 7.0, 1 / 7, 60.0, 1 / 60, 24.0)
+    }
     results |= {one + 12 for one in operands if one <= 12}  # 9 pm is 21:00
     return any(_is_near(value, result, rounded=True) for value in figure.values for result in results)
 

@@ -125,6 +125,30 @@ def test_a_copy_with_another_figure_is_told(other: str, differ: bool) -> None:
     assert differ_in_figures([cite(quote)], [make_hit(quote), make_hit(other, 2)]) is differ
 
 
+@pytest.mark.parametrize(
+    ("quote", "rules_out"),
+    [
+        ("In hall B up to 85 % humidity is allowed for painting.", True),
+        ("Painting takes 3 days.", False),
+    ],
+)
+def test_another_figure_in_the_same_unit_beside_the_quote_takes_the_certainty(quote: str, rules_out: bool) -> None:
+    text = f"No painting above 80 % humidity. {quote} Pay day is the 5th."
+    start = text.index(quote)
+    citation = replace(cite(quote), start=start, end=start + len(quote))
+    assert is_about_another("which humidity for painting", [citation], [make_hit(text).chunk], "en") is rules_out
+
+
+def test_what_says_which_one_stands_in_the_quote_or_above_it() -> None:
+    text = "They offered a plate for £4,350. We want a second quote first."
+    assert is_beside(
+        "how much was the second quote for the plate", text, "en", quote="They offered a plate for £4,350."
+    )
+    heading = Location(headings=("Second quote",))
+    above = cite("They offered a plate for £4,350.", heading)
+    assert not is_about_another("how much was the second quote for the plate", [above], [make_hit(text).chunk], "en")
+
+
 OTHERS = {
     "en": "Gate A opens at 6:30, gates B to C at 8. A permit for zone D costs 5 pounds.",
     "es": "El grupo A entra a las 8 y el grupo B a las 9. Se baña en la planta 2; las plantas 4, 5 y 6 son aulas.",
@@ -137,6 +161,8 @@ OTHERS = {
     ("language", "question"),
     [
         ("en", "When does gate D open?"),
+        ("en", "when does gate f open"),
+        ("en", "opening time of gate d"),
         ("es", "¿A qué hora entra el grupo C?"),
         ("es", "¿Qué hay en la planta 8?"),
         ("fr", "Combien de places a le lot 5 ?"),
