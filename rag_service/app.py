@@ -47,14 +47,13 @@ from rag_service.machine import cores
 from rag_service.models.embedding.guarded import breaker_of, warm_up
 from rag_service.models.judge.judge import Judge
 from rag_service.models.servers.clients import build_probes
-from rag_service.models.servers.resilience import Slots
 from rag_service.observability.metrics import Channel, Metrics
 from rag_service.retrieval.found import Found
 from rag_service.retrieval.knowledge_base import load_knowledge_base
 from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope
-from rag_service.store.documents.documents import DocumentInput, read_text
+from rag_service.store.documents.documents import DocumentInput, read_text_part
 from rag_service.tasks import end_tasks
 from rag_service.turns import use_fair_threads
 from rag_service.web.pages import web_routes
@@ -185,8 +184,8 @@ async def _with_components(
         checks = app.state.checks = CheckJobs()
         turns = app.state.services.turns
         parts.metrics.watch_turns(
-            turns.requests, turns.searches, turns.checks, turns.embeddings, turns.originals, app.state.sign_in.turns,
-            use_fair_threads(limit=cores() + _WAITING_THREADS),
+            turns.requests, turns.searches, turns.ingests, turns.checks, turns.embeddings, turns.originals,
+            app.state.sign_in.turns, use_fair_threads(limit=cores() + _WAITING_THREADS),
         )  # fmt: skip
         app.state.embed = parts.embedding.aget_text_embedding_batch
         async with aclosing(checks), _background_tasks(settings, parts, app.state.sign_in):
@@ -223,34 +222,17 @@ async def _background_tasks(settings: Settings, parts: Components, sign_in: Sign
         await end_tasks(*tasks)
 
 
-async def _by_turns(
-    events: AsyncGenerator[AnswerEvent], turns: Slots | None, identity: Identity
-) -> AsyncGenerator[AnswerEvent]:
-    """The events of an answer, which begins when it is this user's turn. Raises as `Turns.take`."""
-    async with aclosing(events), nullcontext() if turns is None else turns.take(identity.user_id):
-        async for event in events:
-            yield event
-
-
 def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Services:
-    quoting = None
-    if parts.chat.only_quotes:  # nearly all of such an answer is work of the processor, and not only the model's part
-        quoting = Slots(
-            limit=2 * cores(), queue=settings.chat.queue, patience=settings.servers.first_token_timeout,
-            shared=settings.auth.mode != "none",
-        )  # fmt: skip
-
     def answer(question: Question, channel: Channel) -> AsyncGenerator[AnswerEvent]:
         return metered_answer(
-            limiter.limited(_by_turns(parts.engine.stream(question), quoting, question.identity), question.identity),
-            parts.metrics,
-            channel=channel,
+            limiter.limited(parts.engine.stream(question), question.identity), parts.metrics, channel=channel
         )
 
     async def ingest(source: DocumentInput, identity: Identity) -> Ingested:
         if identity.role is Role.ADMIN:  # whose default corpus is a global one
             require_scope(identity, Scope.ADMIN)
-        return await parts.ingest(source, identity)
+        async with turns.ingests.take(identity.user_id):
+            return await parts.ingest(source, identity)
 
     def check(
         text: str,
@@ -313,20 +295,22 @@ def _tenancy_services(settings: Settings, parts: Components, limiter: RateLimite
 def _advisor_services(settings: Settings, parts: Components, limiter: RateLimiter) -> AdvisorServices:
     async def required_data(inquiry: Inquiry, identity: Identity) -> RequiredData:
         await limiter.require_answer(identity)
-        with parts.advisor.chat.slots.admit(identity.user_id):
+        async with parts.advisor.chat.turn(identity.user_id):
             return await parts.advisor.required_data(inquiry, identity)
 
     async def generate_response(request: ResponseRequest, identity: Identity) -> AdvisorResponse:
         await limiter.require_answer(identity)
-        with parts.advisor.chat.slots.admit(identity.user_id):
+        async with parts.advisor.chat.turn(identity.user_id):
             return await parts.advisor.generate_response(request, identity)
 
     return AdvisorServices(settings=settings, required_data=required_data, generate_response=generate_response)
 
 
-async def _read_text(parts: Components, document_id: UUID, identity: Identity) -> str | None:
+async def _read_text(
+    parts: Components, document_id: UUID, start: int, end: int, identity: Identity
+) -> tuple[str, int] | None:
     async with parts.database.transaction(identity) as connection:
-        return await read_text(connection, document_id)
+        return await read_text_part(connection, document_id, start, end)
 
 
 def _probes(settings: Settings, parts: Components) -> dict[str, Probe]:

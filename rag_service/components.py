@@ -44,7 +44,7 @@ from rag_service.models.embedding.guarded import close_embedding, guard_embeddin
 from rag_service.models.embedding.relevance import ModelRelevance
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge, build_judge
-from rag_service.models.llm.model import ChatModel, build_chat
+from rag_service.models.llm.model import ChatModel, build_chat, build_quoting_turns
 from rag_service.models.plugins import build_postprocessors, require_object, require_reader
 from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.observability.metrics import Metrics
@@ -273,7 +273,7 @@ async def open_keyword_engine(
         chat = opener.open_chat()
         retriever = KeywordRetriever(knowledge, index, identity=LOCAL_ADMIN)
         judge = opener.open_judge(chat)
-        examining = asyncio.create_task(JudgeExaminer(judge, None, lambda: chat.slots.is_idle).run())
+        examining = asyncio.create_task(JudgeExaminer(judge, None, lambda: chat.is_idle).run())
         try:
             yield opener.build_engine(retriever, chat, judge=judge)
         finally:
@@ -308,7 +308,7 @@ class _Opener:
         quoter = self.open_quoter(embedding.inner, fitter.relevance)
         chat = self.open_chat()
         judge = self.open_judge(chat)
-        examiner = JudgeExaminer(judge, database, lambda: chat.slots.is_idle)
+        examiner = JudgeExaminer(judge, database, lambda: chat.is_idle)
         await examiner.load()
         return _Models(embedding=embedding, fitter=fitter, quoter=quoter, chat=chat, judge=judge, examiner=examiner)
 
@@ -395,8 +395,10 @@ class _Opener:
     def open_chat(self) -> ChatModel:
         """The watched chat model."""
         metrics = self.metrics
+        quoting = build_quoting_turns(self.settings)
         chat = build_chat(
             self.settings,
+            quoting=quoting,
             llm=self.plugins.llm,
             on_call=metrics.model_call,
             samples=self.prompts.samples(),
@@ -404,12 +406,12 @@ class _Opener:
         self.stack.push_async_callback(chat.aclose)
         metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
         metrics.watch_waiting(lambda: chat.slots.waiting)
-        metrics.watch_turns(chat.slots)
+        metrics.watch_turns(chat.slots, quoting)
         return chat
 
     def open_agent_models(self, chat: ChatModel) -> AgentModels:
         """The chat models of agents that have their own."""
-        build = partial(build_chat, server=chat.server, on_call=self.metrics.model_call)
+        build = partial(build_chat, server=chat.server, on_call=self.metrics.model_call, quoting=chat.quoting)
         models = AgentModels(self.settings, chat, build)
         self.stack.push_async_callback(models.aclose)
         return models

@@ -159,10 +159,9 @@ class AgentChat:
             outcome.context = ContextUse.NO_CONTEXT
         if not outcome.rag_used:
             plain = self._plain(run, outcome, question, agent)
-            with run.model.slots.admit(run.question.identity.user_id):
-                async with aclosing(plain):
-                    async for event in plain:
-                        yield event
+            async with run.model.turn(run.question.identity.user_id), aclosing(plain):
+                async for event in plain:
+                    yield event
 
     async def _grounded(self, run: AnswerRun, outcome: ChatOutcome) -> AsyncGenerator[AnswerEvent]:
         """The engine's events; none, with `outcome.context` set, where it finds nothing or cannot search."""

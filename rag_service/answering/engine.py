@@ -272,8 +272,9 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
     async def _answer(self, run: AnswerRun) -> RESPONSE_TYPE:
         started, answer_id = time.perf_counter(), run.question.answer_id
         log.info("answer_started", answer_id=str(answer_id), top_k=run.question.top_k)
-        with run.model.slots.admit(run.question.identity.user_id), counted(run.calls):
-            response = await self._respond(run)
+        async with run.model.turn(run.question.identity.user_id):
+            with counted(run.calls):
+                response = await self._respond(run)
         latency = round((time.perf_counter() - started) * 1000, 1)
         timings = {} if run.retrieved is None else run.retrieved.timings_ms
         retrieval = round(sum(timings.values()), 1)

@@ -28,6 +28,7 @@ def ingest_router(settings: Settings) -> Router:
     responses=problems(400, 401, 403, 408, 413, 415, 500),
 )
 async def ingest(request: AnyRequest, services: ServicesDependency, identity: IdentityDependency) -> IngestBody:
+    services.turns.ingests.require_room(identity.user_id)
     # It continues when the client disconnects: the document is complete, and storing it is idempotent.
     source, _ = await read_document_input(request, services.settings, IngestRequest)
     return present(IngestBody, await services.ingest(source, identity))

@@ -66,9 +66,9 @@ DOCUMENTED: Mapping[str, str] = {
     " was used: behind, failed, down.",
     "rag_circuit_open": "1 while calls to a `provider` are paused after failures, else 0.",
     "rag_model_waiting": "Requests currently waiting for the chat model.",
-    "rag_turns_running": "Work that runs now, by `kind` of the queue that it passed: requests, database, model, search,"
-    " check, embeddings, original, transfer, import_body, ingestion, parsing, text_recognition, tables, embedding,"
-    " threads, sign_in.",
+    "rag_turns_running": "Work that runs now, by `kind` of the queue that it passed: requests, database, model,"
+    " quoting, search, ingest, check, embeddings, original, transfer, import_body, ingestion, parsing,"
+    " text_recognition, tables, embedding, threads, sign_in.",
     "rag_turns_waiting": "Work that waits for its turn, by `kind`.",
     "rag_turns_refused_total": "Requests refused because a queue was full or its user had too many in it, by `kind`.",
     "rag_event_loop_lag": "Seconds that the event loop was late, four times a second.",

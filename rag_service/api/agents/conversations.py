@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import UUID
 
 import structlog
@@ -149,7 +150,8 @@ class ConversationsController(Controller):
             messages = await last_messages(connection, conversation_id, count=EXPORT_MESSAGES)
             changes = await find_source_changes(connection, messages)
         headers = {"content-disposition": "attachment; filename=conversation.md", "cache-control": "no-store"}
-        return Response(write_markdown(conversation, messages, changes), media_type="text/markdown", headers=headers)
+        text = await asyncio.to_thread(write_markdown, conversation, messages, changes)
+        return Response(text, media_type="text/markdown", headers=headers)
 
     @get(
         "/conversations/{conversation_id:uuid}/messages",

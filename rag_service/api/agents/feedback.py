@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -110,11 +112,15 @@ class FeedbackController(Controller):
         thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
         shape = read_choice(request, "format", ExportFormat, "feedback or eval")
         page = await caller.run(list_feedback, Slice(limit=_EXPORTED), thumbs=thumbs)
-        write = _as_eval_question if shape is ExportFormat.EVAL else partial(present, FeedbackBody)
-        items = [item for item in page.items if shape is not ExportFormat.EVAL or item.citation is None]
-        lines = b"".join(msgspec.json.encode(write(item)) + b"\n" for item in items)
+        lines = await asyncio.to_thread(_write_lines, page.items, shape)
         headers = {"Content-Disposition": "attachment; filename=feedback.ndjson"}
         return Response(lines, media_type=NDJSON, headers=headers)
+
+
+def _write_lines(items: Sequence[Feedback], shape: ExportFormat | None) -> bytes:
+    write = _as_eval_question if shape is ExportFormat.EVAL else partial(present, FeedbackBody)
+    items = [item for item in items if shape is not ExportFormat.EVAL or item.citation is None]
+    return b"".join(msgspec.json.encode(write(item)) + b"\n" for item in items)
 
 
 def _read_place(text: str) -> int:

@@ -18,7 +18,8 @@ from rag_service.errors import InputError, NotFoundError
 DEFAULT_CHARS = 4_000
 MAX_CHARS = 20_000
 
-ReadText = Callable[[UUID, Identity], Awaitable[str | None]]  # stored text; None: not there, or not theirs
+# Document, start and end → these characters of the stored text, and its length; None: not there, or not theirs.
+ReadText = Callable[[UUID, int, int, Identity], Awaitable[tuple[str, int] | None]]
 
 
 class TextBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -50,12 +51,12 @@ async def read_document_text(
     last = _read_offset(end, "end") if end else first + DEFAULT_CHARS
     if not first <= last <= first + MAX_CHARS:
         raise InputError(f"The parameter end must be from start to start + {MAX_CHARS}.", field="end")
-    text = await texts(document_id, identity)
-    if text is None:
+    part = await texts(document_id, first, last, identity)
+    if part is None:
         raise NotFoundError("This document does not exist, or you do not have access to it.")
-    piece = text[first:last]
-    first = min(first, len(text))
-    return TextBody(document_id=document_id, start=first, end=first + len(piece), length=len(text), text=piece)
+    text, length = part
+    first = min(first, length)
+    return TextBody(document_id=document_id, start=first, end=first + len(text), length=length, text=text)
 
 
 def _read_offset(value: str, field: str) -> int:

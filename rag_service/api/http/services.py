@@ -49,6 +49,7 @@ class ApiTurns:
 
     requests: Turns
     searches: Turns
+    ingests: Turns  # of documents that the request waits for
     checks: Turns
     embeddings: Turns
     originals: Turns
@@ -65,6 +66,7 @@ def make_turns(*, shared: bool = True) -> ApiTurns:
             long=False,
         ),
         searches=Turns("search", limit=4 * cores(), queue=100, shared=shared),
+        ingests=Turns("ingest", limit=max(2, cores() // 2), queue=30, shared=shared),
         checks=Turns("check", limit=max(2, cores() // 2), queue=30, shared=shared),
         embeddings=Turns("embeddings", limit=max(2, cores() // 2), queue=30, shared=shared),
         originals=Turns("original", limit=4, queue=60, shared=shared),

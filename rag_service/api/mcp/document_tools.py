@@ -118,7 +118,8 @@ async def _call(
 ) -> ToolResult:
     if services.tools is None:
         raise InputError("This service has no documents to read.")
-    return await isolated(services.tools.of(identity).call(name, arguments, **options))
+    async with services.turns.searches.take(identity.user_id):
+        return await isolated(services.tools.of(identity).call(name, arguments, **options))
 
 
 def _describe(found: ToolResult) -> Reply:

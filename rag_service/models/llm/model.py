@@ -15,7 +15,7 @@ import contextlib
 import contextvars
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from llama_index.core.tools import BaseTool
 from rag_service.domain import ModelCall, Purpose, TokenCount
 from rag_service.errors import ModelError, ModelOutputError
 from rag_service.language.words import count_tokens
+from rag_service.machine import cores
 from rag_service.models.llm.call import ChatCall, ChatLimits, ToolCall, prepare_call
 from rag_service.models.llm.extractive import EXTRACTIVE, ExtractiveLLM
 from rag_service.models.llm.learned import Learned
@@ -39,6 +40,7 @@ from rag_service.models.llm.token_rates import CountTokens, TokenRates, count_sa
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, Slots, shielded
 from rag_service.observability.tracing import span
 from rag_service.settings import Settings
+from rag_service.turns import Owner
 
 if TYPE_CHECKING:
     from rag_service.models.llm.gguf import LlamaServer
@@ -168,11 +170,12 @@ class ChatModel:
     provider: str  # as in RAG_CHAT_PROVIDER
     max_tokens: int  # of an answer
     limits: ChatLimits
-    slots: Slots
+    slots: Slots  # at each call
     structured_output: bool  # whether `complete_json` can work
     retries: RetryPolicy = field(default_factory=RetryPolicy)
     breaker: CircuitBreaker = field(default_factory=lambda: CircuitBreaker("chat model", failures=0, seconds=1))
     close: Callable[[], Awaitable[Any]] | None = None
+    quoting: Slots | None = None  # at whole answers where nobody writes; None: as many as come
     fallback: ChatModel | None = None  # stands for the quotes that answer where this model fails
     unswitched: LLM | None = None  # the same LLM, which does not tell its server whether to think; None: it never does
     refuses_switch: bool | None = None  # whether the server refuses to be told; None: not known yet
@@ -197,6 +200,25 @@ class ChatModel:
     def only_quotes(self) -> bool:
         """Whether it quotes the passages, and writes nothing: there is no model."""
         return self.provider == EXTRACTIVE
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for it or is answered by it."""
+        return self.slots.is_idle and (self.quoting is None or self.quoting.is_idle)
+
+    @contextlib.asynccontextmanager
+    async def turn(self, owner: Owner) -> AsyncIterator[None]:
+        """Hold what a whole answer takes. Raises as `Turns.take`.
+
+        Where nobody writes, that is a turn, as nearly all of the answer is work of the processor; else a place among
+        those who will want the model.
+        """
+        if self.only_quotes and self.quoting is not None:
+            async with self.quoting.take(owner):
+                yield
+        else:
+            with self.slots.admit(owner):
+                yield
 
     @property
     def context_window(self) -> int:
@@ -467,6 +489,17 @@ def _without_fence(text: str) -> str:
     return text if fenced is None else fenced[1]
 
 
+def build_quoting_turns(settings: Settings) -> Slots:
+    """The turns at whole answers where nobody writes."""
+    return Slots(
+        kind="quoting",
+        limit=2 * cores(),
+        queue=settings.chat.queue,
+        patience=settings.servers.first_token_timeout,
+        shared=settings.auth.mode != "none",
+    )
+
+
 def build_chat(
     settings: Settings,
     *,
@@ -475,12 +508,14 @@ def build_chat(
     server: LlamaServer | None = None,
     on_call: OnCall | None = None,
     samples: Mapping[str, str] | None = None,
+    quoting: Slots | None = None,
 ) -> ChatModel:
     """The chat model that RAG_CHAT_PROVIDER names. No connection is made yet.
 
     `llm` replaces what the settings name; `server` runs the model where the provider is `gguf`, and is not closed with
     what is built here; `on_call` is told of each call; `samples`: a text for each language, which shows how the server
-    counts tokens. Raises ConfigurationError if the provider cannot be built.
+    counts tokens; `quoting`: as `build_quoting_turns` makes them. Raises ConfigurationError if the provider cannot be
+    built.
     """
     if llm is not None:
         name, provider = type(llm).__name__, Provider(llm=llm)
@@ -513,6 +548,7 @@ def build_chat(
         retries=retries or RetryPolicy(),
         breaker=CircuitBreaker("chat model", failures=failures, seconds=settings.servers.breaker_seconds),
         close=provider.close,
+        quoting=quoting,
         fallback=fallback,
         unswitched=provider.unswitched,
         refuses_switch=provider.refuses_switch,

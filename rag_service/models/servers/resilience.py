@@ -83,9 +83,9 @@ def _wait_before_retry(error: Exception, statuses: frozenset[int]) -> bool | flo
 class Slots(Turns):
     """The turns at a chat model, none waited for longer than `patience`."""
 
-    def __init__(self, *, limit: int, queue: int, patience: float, shared: bool = False):
+    def __init__(self, *, limit: int, queue: int, patience: float, shared: bool = False, kind: str = "model"):
         """`shared`: among users, each of whom may have half of all places, so that the others find one."""
-        super().__init__("model", limit=limit, queue=queue, patience=patience, shared=shared)
+        super().__init__(kind, limit=limit, queue=queue, patience=patience, shared=shared)
 
     def busy(self, retry_after: int) -> ModelBusyError:
         return ModelBusyError("The language model is busy with other requests.", retry_after=retry_after)

@@ -60,6 +60,7 @@ class NewDocument:
     tables: tuple[EncodedTable, ...] = ()  # written by `ingest`, which knows how
 
 
+_LAST_CHARACTER = 2**31 - 2  # PostgreSQL counts with 32 bits
 _APART = ("text", "tables")  # in tables of their own
 _COLUMNS = [*(field.name for field in fields(NewDocument) if field.name not in _APART), "chunk_count"]
 _CHANGED = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in ("id", "corpus_id", "name"))
@@ -186,6 +187,17 @@ async def read_text(connection: Connection, document_id: UUID) -> str | None:
         [document_id],
     )
     return text
+
+
+async def read_text_part(connection: Connection, document_id: UUID, start: int, end: int) -> tuple[str, int] | None:
+    """Characters [start, end) of what `read_text` returns, and the length of the whole, which may be a book."""
+    query = (
+        "SELECT substring(t.text FROM %s::int FOR %s::int), length(t.text) FROM document_texts t"
+        " JOIN documents d ON d.id = t.document_id"
+        " WHERE t.document_id = %s AND (d.expires_at IS NULL OR d.expires_at > now())"
+    )
+    cursor = await connection.execute(query, [min(start, _LAST_CHARACTER) + 1, end - start, document_id])
+    return await cursor.fetchone()
 
 
 async def delete_document(connection: Connection, document_id: UUID) -> bool:
