@@ -37,7 +37,8 @@ class Row:
 class Records:
     """Rows that follow each other, of a format that knows of its cells only their texts: long files have many.
 
-    All have the same width, a text in the first column and one in another. Empty cells are "".
+    All have the same width, a text in the first column and one in another. Empty cells are "". They stand in a file
+    that has no other place than row and cell.
     """
 
     number: int  # of the first row, from 1

@@ -58,7 +58,7 @@ def lower_run(text: str) -> str:
 
 def has_raised(text: str) -> bool:
     """Return whether a text has raised or lowered characters, which `settle_raised` may write in another way."""
-    return _SUSPECT.search(text) is not None
+    return not text.isascii() and _SUSPECT.search(text) is not None
 
 
 def settle_raised(text: str) -> str:

@@ -69,7 +69,7 @@ def write_table(builder: TextBuilder, rows: Iterable[Row | Records], *, place: P
     while True:
         if previous is not None and not names and not below_title:
             while (records := upcoming.take_records(previous + 1)) is not None:
-                filled.update(_write_records(builder, records, labels, place))
+                filled.update(_write_records(builder, records, labels))
                 figures.add_records(records)
                 previous += len(records.rows)
         if (row := upcoming.take()) is None:
@@ -164,11 +164,12 @@ class _Figures:
         self._pending.clear()
 
 
-def _write_records(builder: TextBuilder, records: Records, labels: Mapping[int, str], place: Place) -> Iterable[int]:
+def _write_records(builder: TextBuilder, records: Records, labels: Mapping[int, str]) -> Iterable[int]:
     """Write records as `_write_row` does, but column by column; returns the columns with a value."""
     columns = list(zip(*records.rows, strict=True))
     numbers = range(records.number, records.number + len(records.rows))
-    letters = [column_letters(column) for column in range(1, len(columns) + 1)]
+    written = list(map(str, numbers))
+    cells = [[letter + number for number in written] for letter in map(column_letters, range(1, len(columns) + 1))]
     names = [f"{labels[column]}: " if labels.get(column) else "" for column in range(1, len(columns) + 1)]
     stride = 2 * len(columns) + 1  # pieces of a row: each name and each text, and the end of the line
     pieces = ["\n"] * (stride * len(numbers))
@@ -179,20 +180,23 @@ def _write_records(builder: TextBuilder, records: Records, labels: Mapping[int, 
     ends = builder.write_pieces(pieces)
     spans: list[Span | None] = [None] * ((len(columns) + 1) * len(numbers))
     if names[0]:
-        last = letters[-1:] * len(numbers)
+        last = cells[-1]
         if not all(columns[-1]):
             last = [
-                next(letter for letter, text in zip(letters[::-1], row[::-1], strict=True) if text)
-                for row in records.rows
+                next(cell for cell, text in zip(found[::-1], row[::-1], strict=True) if text)
+                for found, row in zip(zip(*cells, strict=True), records.rows, strict=True)
             ]
+        extents = map(":".join, zip(cells[0], last, strict=True))
         spans[:: len(columns) + 1] = [
-            Span(start=start, end=end, location=place(number, f"A{number}:{letter}{number}"))
-            for start, end, number, letter in zip(ends[::stride], ends[1::stride], numbers, last, strict=False)
+            Span(start=start, end=end, location=Location(row=number, cell=extent))
+            for start, end, number, extent in zip(ends[::stride], ends[1::stride], numbers, extents, strict=False)
         ]
-    for at, letter in enumerate(letters):
+    for at, places in enumerate(cells):
         spans[at + 1 :: len(columns) + 1] = [
-            Span(start=start, end=end, location=place(number, f"{letter}{number}")) if end > start else None
-            for start, end, number in zip(ends[2 * at + 1 :: stride], ends[2 * at + 2 :: stride], numbers, strict=False)
+            Span(start=start, end=end, location=Location(row=number, cell=cell)) if end > start else None
+            for start, end, number, cell in zip(
+                ends[2 * at + 1 :: stride], ends[2 * at + 2 :: stride], numbers, places, strict=False
+            )
         ]
     builder.add_spans(filter(None, spans))
     return (column for column, texts in enumerate(columns, start=1) if any(texts))

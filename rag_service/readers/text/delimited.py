@@ -23,6 +23,7 @@ _SAMPLE_RECORDS = 50
 _EXCEL_HINT = re.compile(r"\A\ufeff?\"?sep=.\"?\n")  # a first line for Excel, which does not count it
 _SAMPLE_CHARACTERS = 100_000
 _BATCH = 1_000  # records that are looked at together
+_CHUNK = 50_000  # characters that are split into lines together
 
 
 def parse_delimited(text: str, *, name: str) -> ParsedDocument:
@@ -140,18 +141,22 @@ def _padded(rows: list[list[str]]) -> list[list[str]]:
 
 def _is_tidy(joined: str) -> bool:
     """Whether `one_line` would change no field: a look at all at once, since most are so."""
-    return " \0" not in joined and "\0 " not in joined and " ".join(joined.split()) == joined
+    if " \0" in joined or "\0 " in joined:
+        return False
+    if joined.isascii():
+        return "  " not in joined and "\n" not in joined and "\t" not in joined
+    return " ".join(joined.split()) == joined
 
 
 _value = lru_cache(maxsize=10_000)(one_line)
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Lines with their ends, without copying the whole text."""
+    """Lines of a cleaned text with their ends, without copying the whole text."""
     start = 0
     while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        yield text[start:end]
+        end = text.find("\n", start + _CHUNK) + 1 or len(text)
+        yield from text[start:end].splitlines(keepends=True)
         start = end
 
 
