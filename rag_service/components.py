@@ -24,7 +24,7 @@ from rag_service.answering.checking import TextChecker
 from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recall, Recorder, build_engine
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
-from rag_service.answering.quoting.choice import ExtractiveLLM
+from rag_service.answering.quoting.quoter import Quoter
 from rag_service.answering.record import AnswerRecorder, Difference, compare_records, recorded_question
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import LOCAL_ADMIN, Identity
@@ -270,7 +270,7 @@ async def open_keyword_engine(
             stack=stack, settings=settings, plugins=plugins, metrics=metrics, prompts=prompts,
             indices={index.name: index},
         )  # fmt: skip
-        chat = opener.open_chat(ExtractiveLLM())
+        chat = opener.open_chat()
         retriever = KeywordRetriever(knowledge, index, identity=LOCAL_ADMIN)
         judge = opener.open_judge(chat)
         examining = asyncio.create_task(JudgeExaminer(judge, None, lambda: chat.is_idle).run())
@@ -286,7 +286,7 @@ class _Models:
 
     embedding: CachedEmbedding
     fitter: RelevanceFitter
-    extractive: ExtractiveLLM
+    quoter: Quoter
     chat: ChatModel
     judge: WatchedJudge | None
     examiner: JudgeExaminer
@@ -305,14 +305,12 @@ class _Opener:
 
     async def open_models(self, database: Database) -> _Models:
         embedding, fitter = await self.open_embedding(database)
-        extractive = self.open_extractive(embedding.inner, fitter.relevance)
-        chat = self.open_chat(extractive)
+        quoter = self.open_quoter(embedding.inner, fitter.relevance)
+        chat = self.open_chat()
         judge = self.open_judge(chat)
         examiner = JudgeExaminer(judge, database, lambda: chat.is_idle)
         await examiner.load()
-        return _Models(
-            embedding=embedding, fitter=fitter, extractive=extractive, chat=chat, judge=judge, examiner=examiner
-        )
+        return _Models(embedding=embedding, fitter=fitter, quoter=quoter, chat=chat, judge=judge, examiner=examiner)
 
     def assemble(
         self, database: Database, models: _Models, retriever: PassageRetriever, replica: Replica | None
@@ -323,14 +321,15 @@ class _Opener:
         tables = TableAnswers(database, synonyms=indices[REPORTS].synonyms if REPORTS in indices else ())
         self.metrics.watch_turns(database.turns, tables.turns)
         engine = self.build_engine(
-            retriever, chat, judge=models.judge, record=recorder.record, recall=recorder.recall, tables=tables
-        )
+            retriever, chat, judge=models.judge, record=recorder.record, recall=recorder.recall, tables=tables,
+            quoter=models.quoter,
+        )  # fmt: skip
         tools = Tools(
             search=engine.search, database=database, indices=indices, tables=tables, top_k=settings.retrieval.top_k,
             say=prompts.message,
         )  # fmt: skip
         engine.offer_tools(tools)
-        agent_models = self.open_agent_models(chat, models.extractive)
+        agent_models = self.open_agent_models(chat)
         postponed = self.build_postponed(database)
         originals, readers = postponed.uploads.originals, self.plugins.reader_classes()
         ingestor = build_ingestor(
@@ -385,21 +384,20 @@ class _Opener:
         await fitter.load()
         return embedding, fitter
 
-    def open_extractive(self, embedding: BaseEmbedding, relevance: ModelRelevance) -> ExtractiveLLM:
+    def open_quoter(self, embedding: BaseEmbedding, relevance: ModelRelevance) -> Quoter:
         """What quotes where no chat model writes. `embedding` is without the cache of passages."""
         reader = build_sentence_reader(self.settings, embedding)
         if reader is not None and reader is not local_model(embedding):
             self.stack.push_async_callback(reader.aclose)
         seconds = self.settings.servers.first_token_timeout / 2
-        return ExtractiveLLM(embedding, relevance, reader=reader, seconds=seconds)
+        return Quoter(embedding, relevance, reader=reader, seconds=seconds)
 
-    def open_chat(self, extractive: ExtractiveLLM) -> ChatModel:
+    def open_chat(self) -> ChatModel:
         """The watched chat model."""
         metrics = self.metrics
         quoting = build_quoting_turns(self.settings)
         chat = build_chat(
             self.settings,
-            extractive=extractive,
             quoting=quoting,
             llm=self.plugins.llm,
             on_call=metrics.model_call,
@@ -411,15 +409,9 @@ class _Opener:
         metrics.watch_turns(chat.slots, quoting)
         return chat
 
-    def open_agent_models(self, chat: ChatModel, extractive: ExtractiveLLM) -> AgentModels:
+    def open_agent_models(self, chat: ChatModel) -> AgentModels:
         """The chat models of agents that have their own."""
-        build = partial(
-            build_chat,
-            extractive=extractive,
-            server=chat.server,
-            on_call=self.metrics.model_call,
-            quoting=chat.quoting,
-        )
+        build = partial(build_chat, server=chat.server, on_call=self.metrics.model_call, quoting=chat.quoting)
         models = AgentModels(self.settings, chat, build)
         self.stack.push_async_callback(models.aclose)
         return models
@@ -447,6 +439,7 @@ class _Opener:
         record: Recorder | None = None,
         recall: Recall | None = None,
         tables: TableAnswers | None = None,
+        quoter: Quoter | None = None,
     ) -> CitedQueryEngine:
         by_index = {name: build_postprocessors(index) for name, index in self.indices.items()}
         return build_engine(
@@ -460,6 +453,7 @@ class _Opener:
             recall=recall,
             judge=judge,
             tables=tables,
+            quoter=quoter,
         )
 
     def build_postponed(self, database: Database) -> PostponedUploads:
@@ -469,4 +463,6 @@ class _Opener:
         fingerprints = current_fingerprints(settings, self.indices, transformations=self.plugins.transformations)
         uploads = Uploads(database, originals, fingerprints, default_ttl_seconds=settings.uploads.ttl_seconds)
         folder = settings.database.data_dir / "postponed"
-        return PostponedUploads(uploads, folder, max_bytes=settings.uploads.keep_mb * 1024**2)
+        return PostponedUploads(
+            uploads, folder, max_bytes=settings.uploads.keep_mb * 1024**2, shared=settings.auth.mode != "none"
+        )

@@ -25,10 +25,11 @@ from evals.sets.measure import Reply, ingest_set, is_said, judge_reply
 from evals.sets.questions import Question, read_set, set_names
 from rag_service import open_service
 from rag_service.answering.decision import gate
-from rag_service.answering.quoting import choice
-from rag_service.answering.quoting.choice import COMPARED, Evidence, rate_by_tokens, rate_by_vectors, rate_by_words
+from rag_service.answering.quoting import quoter
+from rag_service.answering.quoting.choice import COMPARED, choose_quotes, rate_by_tokens, rate_by_vectors, rate_by_words
 from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES, cut_windows
 from rag_service.answering.quoting.places import SHOWN_PLACES, cut_places
+from rag_service.answering.quoting.quotes import Evidence, Quotes
 from rag_service.answering.quoting.sentences import Sentence
 from rag_service.answering.quoting.weights import SIMILARITY, WORD_FEATURES, load_weights
 from rag_service.settings.models import PACKAGED_MODEL
@@ -143,7 +144,7 @@ def main(names: tuple[str, ...], output: Path) -> None:
 @contextmanager
 def _watched(seen: _Seen) -> Iterator[None]:
     """Note the rules that speak against the quote, without obeying them, and how its sentence was chosen."""
-    select = choice.select_sentences
+    select = choose_quotes
 
     def note_rules(question: str, citations: Any, passages: Any, language: str) -> bool:
         quoted = gate.Quoted(question, citations, passages, language)
@@ -151,14 +152,14 @@ def _watched(seen: _Seen) -> Iterator[None]:
             seen.broken = {name for name, against in gate.QUOTE_RULES.items() if against(quoted)}
         return False
 
-    async def note_choice(evidence: Evidence, embedding: Any, **options: Any) -> list[Sentence]:
+    async def note_choice(evidence: Evidence, embedding: Any, **options: Any) -> Quotes:
         if seen.ranked is None and embedding is not None and options.get("reader") is not None:
             seen.ranked = await _rank(evidence, embedding, options["reader"], options["scale"])
         return await select(evidence, embedding, **options)
 
     with (
         patch.object(gate, "is_about_another", note_rules),
-        patch.object(choice, "select_sentences", note_choice),
+        patch.object(quoter, "choose_quotes", note_choice),
     ):
         yield
 

@@ -40,6 +40,7 @@ from rag_service.answering.conversation import (
 from rag_service.answering.drafts.events import AnswerComplete, AnswerEvent
 from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
+from rag_service.answering.quoting.quoter import Quoter
 from rag_service.answering.replies import do_task, reply
 from rag_service.answering.synthesizer import CitedResponse, CitedSynthesizer
 from rag_service.answering.tools.toolbox import Tools
@@ -343,12 +344,22 @@ def build_engine(
     recall: Recall | None = None,
     judge: WatchedJudge | None = None,
     tables: TableAnswers | None = None,
+    quoter: Quoter | None = None,
 ) -> CitedQueryEngine:
-    """The engine over these parts; arguments as in `CitedQueryEngine` and `CitedSynthesizer`."""
+    """The engine over these parts; arguments as in `CitedQueryEngine` and `CitedSynthesizer`.
+
+    Without a `quoter`, quotes are chosen by words alone.
+    """
     return CitedQueryEngine(
         retriever,
         CitedSynthesizer(
-            chat, prompts, settings, check_guardrails=partial(check_answer, retriever), judge=judge, tables=tables
+            chat,
+            prompts,
+            settings,
+            check_guardrails=partial(check_answer, retriever),
+            judge=judge,
+            tables=tables,
+            quoter=quoter or Quoter(),
         ),
         reranker,
         threshold=settings.retrieval.threshold,

@@ -19,8 +19,8 @@ from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.passage import locate
-from rag_service.answering.quoting.choice import Evidence
 from rag_service.answering.quoting.places import MAX_PLACES, SHOWN_PLACES, Excerpt, asked_forms, find_marked
+from rag_service.answering.quoting.quotes import Evidence, Quotes
 from rag_service.domain import Answer, Decision, FoundPlace, Hit, describe_place
 from rag_service.language.languages import quote_text
 from rag_service.language.normalise import normalise
@@ -48,7 +48,7 @@ class CertainOrPlaces:
         if draft is not None and answer.decision is Decision.UNCERTAIN:
             concluded, found = await self._find(run, concluded, draft)
             if found:
-                warning = read_warning(answer) if draft.evidence is None else draft.evidence.preface
+                warning = read_warning(answer) if draft.quotes is None else draft.quotes.evidence.preface
                 doubtful = self._prompts.message("doubtful", answer.language)
                 answer = write_places(answer, found, introduction=warning or doubtful)
                 concluded = replace(concluded, answer=answer)
@@ -77,21 +77,22 @@ class CertainOrPlaces:
         self, run: AnswerRun, answer: Answer, draft: Draft, *, part: str | None = None
     ) -> Iterator[FoundPlace]:
         """Return the places of one question: what was computed for it, then the windows of its passages."""
-        evidence = draft.evidence or await self._quoted.choose(run)
-        return find_places(answer if draft.is_computed else None, evidence, part=part)
+        quotes = draft.quotes or await self._quoted.choose(run)
+        return find_places(answer if draft.is_computed else None, quotes, part=part)
 
 
-def find_places(computed: Answer | None, evidence: Evidence, *, part: str | None = None) -> Iterator[FoundPlace]:
+def find_places(computed: Answer | None, quotes: Quotes, *, part: str | None = None) -> Iterator[FoundPlace]:
     """Yield the places of a question, best first: what was computed for it, then the windows of its passages.
 
     Args:
         computed: the answer to the question, if it was computed.
-        evidence: of the question, with its windows.
+        quotes: of the question, with its windows.
         part: the question, if it is a part of another one.
     """
+    evidence = quotes.evidence
     asked = asked_forms(evidence.question, evidence.language)
     computed_places = () if computed is None else _read_computed(computed)
-    for place in (*computed_places, *(_read_excerpt(one, evidence) for one in evidence.places)):
+    for place in (*computed_places, *(_read_excerpt(one, evidence) for one in quotes.places)):
         yield replace(place, marked=tuple(find_marked(place.text, asked)), part=part)
 
 

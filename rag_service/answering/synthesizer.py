@@ -35,6 +35,7 @@ from rag_service.answering.drafts.draft import Answerer
 from rag_service.answering.places import CertainOrPlaces
 from rag_service.answering.prompt.notices import explain_refusal
 from rag_service.answering.prompt.templates import Prompts
+from rag_service.answering.quoting.quoter import Quoter
 from rag_service.answering.replies import say
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import Answer
@@ -76,6 +77,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         check_guardrails: CheckGuardrails,
         judge: WatchedJudge | None,
         tables: TableAnswers | None,
+        quoter: Quoter,
     ):
         """
         Args:
@@ -86,6 +88,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             judge: decides about reworded sentences, and whether an answer answers its question, once it has passed its
                 examination; None: reworded sentences stay unchecked.
             tables: computes answers from tables; None: they are only quoted.
+            quoter: quotes passages where there is no chat model, or it fails.
         """
         # LlamaIndex's helpers pack prompts: the default ones load a tokenizer, and `prompt/packing.py` packs ours.
         super().__init__(
@@ -98,8 +101,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         self._concluder = Concluder(prompts, settings.answers, check_guardrails)
         overview = FileOverviews(prompts=prompts, settings=settings.answers)
         computed = ComputedAnswers(tables=tables, prompts=prompts, settings=settings.answers)
-        self._written = WrittenAnswers(prompts, settings, judge)
-        quoted = QuotedAnswers(prompts, settings.answers, judge)
+        self._written = WrittenAnswers(prompts, settings, judge, quoter)
+        quoted = QuotedAnswers(prompts, settings.answers, judge, quoter)
         # A doubtful reading of a table does not stand in a model's way, but is better than nothing.
         doubtful = (replace(overview, takes_doubtful=True), replace(computed, takes_doubtful=True))
         self._answerers: Sequence[Answerer] = (overview, computed, self._written, quoted, *doubtful)

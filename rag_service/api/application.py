@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 from litestar import Litestar
 from litestar.di import Provide
@@ -57,9 +58,17 @@ def create_litestar(
         logging_config=None,  # Litestar's own would take over the root logger
         debug=False,
     )
+    application.state.metrics = metrics
     _check_root_path(settings.root_path, application)
     application.asgi_handler = RequestContext(surround(IdsOnly(application.asgi_handler)), settings, metrics)
     return application
+
+
+def metrics_of(application: Any) -> Metrics | None:
+    """The metrics of an ASGI application, if it is one of ours and counts."""
+    state = getattr(application, "state", None)
+    found: Metrics | None = None if state is None else state.get("metrics")
+    return found
 
 
 def _check_root_path(root: str, application: Litestar) -> None:

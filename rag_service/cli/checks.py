@@ -15,7 +15,6 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
-from rag_service.answering.quoting.choice import ExtractiveLLM
 from rag_service.auth.provider import Provider
 from rag_service.cli.model_servers import check_server
 from rag_service.domain import LOCAL_ADMIN, Purpose
@@ -220,7 +219,7 @@ async def check_chat(settings: Settings, *, server: LlamaServer | None) -> str:
             field="RAG_CONTEXT_WINDOW",
         )
     _check_window(settings)
-    chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY, server=server)
+    chat = build_chat(settings, retries=_ONE_TRY, server=server)
     message = ChatMessage(role=MessageRole.USER, content="Answer with the word: ready")
     try:
         if chat.server is not None:
@@ -246,7 +245,7 @@ async def _require_running(server: LlamaServer) -> None:
 
 async def check_reranker(settings: Settings, *, server: LlamaServer | None) -> str:
     """The strategy works, and its model loads."""
-    chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY, server=server)
+    chat = build_chat(settings, retries=_ONE_TRY, server=server)
     try:
         reranker = build_reranker(settings, chat=chat)
         await warm_up(reranker)
@@ -257,7 +256,7 @@ async def check_reranker(settings: Settings, *, server: LlamaServer | None) -> s
 
 async def check_judge(settings: Settings, *, server: LlamaServer | None) -> str:
     """The judge loads, gives a verdict on a sentence that quotes its passage, and has passed its examination."""
-    chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY, server=server)
+    chat = build_chat(settings, retries=_ONE_TRY, server=server)
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
     judge = None
     try:

@@ -14,7 +14,9 @@ import structlog
 import uvicorn
 from litestar import Litestar
 
+from rag_service.api.application import metrics_of
 from rag_service.api.http.bodies import SILENCE_SECONDS
+from rag_service.api.http.connections import Connections
 from rag_service.app import create_app
 from rag_service.cli.asking import forget_server, note_server
 from rag_service.cli.running import CLOSING_SECONDS, end_within
@@ -26,15 +28,22 @@ from rag_service.settings import Settings
 log = structlog.get_logger(__name__)
 
 _SETTLED_SECONDS = 2.0  # after the start
+_TICKS = 10  # of uvicorn's, a second
 # New objects after which garbage is collected. Python's 700 cost searches and answers 2 to 7 % of their processor time
 # (four runs with the questions of `evals.benchmarks answer`); 50,000 gain no more.
 _NEW_OBJECTS = 10_000
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]):
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None], connections: Connections):
         super().__init__(config)
         self._on_started = on_started
+        self._connections = connections
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS == 0:
+            self._connections.tick()
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:
@@ -97,8 +106,13 @@ async def serve_application(
             field="RAG_PORT",
         ) from error
     refused: list[RagError] = []
+    connections = Connections(settings)
+    if (metrics := metrics_of(app)) is not None:
+        metrics.watch_connections(connections)
     config = uvicorn.Config(
         _noting_refusal(app, refused),
+        http=connections.protocol,  # type: ignore[arg-type]  # uvicorn calls it, and asks for a class
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
@@ -114,7 +128,7 @@ async def serve_application(
         announce(address)
 
     try:
-        await _Server(config, on_started).serve(sockets=[listener])
+        await _Server(config, on_started, connections).serve(sockets=[listener])
     except SystemExit:
         if refused:
             raise refused[0] from None

@@ -58,6 +58,7 @@ _TIGHT_BEFORE = ";:!?%€»"  # no space before these
 _DASH = re.escape(_DASHES)  # for use inside a character class
 _SPACES = "\t-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # all of \\s but " "
 _LETTER = r"[^\W\d_]"
+_CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def _pattern(markup: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -185,6 +186,14 @@ def normalise(text: str, *, fold_case: bool = False, fold_accents: bool = False,
     add(text[copied:], copied, -1)
     result = _replace_same_length("".join(pieces), fold_accents)
     return Normalised(result.lower() if fold_case else result, starts, origins, ends)
+
+
+def replace_unstorable(text: str) -> str:
+    """Return a text with the replacement character for what can be neither stored nor sent, and what steers terminals.
+
+    Halves of surrogate pairs, and all control characters but tab, line feed and carriage return.
+    """
+    return _CONTROLS.sub("\ufffd", text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def strip_accents(text: str) -> str:

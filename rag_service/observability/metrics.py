@@ -71,6 +71,9 @@ DOCUMENTED: Mapping[str, str] = {
     " text_recognition, tables, embedding, threads, sign_in.",
     "rag_turns_waiting": "Work that waits for its turn, by `kind`.",
     "rag_turns_refused_total": "Requests refused because a queue was full or its user had too many in it, by `kind`.",
+    "rag_connections": "Open connections.",
+    "rag_connections_ended_total": "Connections that the service closed or did not take, by `reason`: late (no request"
+    " in time), idle (its place went to another), refused.",
     "rag_event_loop_lag": "Seconds that the event loop was late, four times a second.",
 }
 
@@ -86,6 +89,20 @@ class Queue(Protocol):
 
     @property
     def waiting(self) -> int: ...
+
+
+class OpenConnections(Protocol):
+    """The connections of a server, see `rag_service.api.http.connections`."""
+
+    @property
+    def ended(self) -> Mapping[str, int]: ...
+
+    @property
+    def count(self) -> int: ...
+
+
+def _read_count(counts: Mapping[str, int], name: str) -> float:
+    return float(counts.get(name, 0))
 
 
 def _read_figure(queue: Queue, name: str) -> float:
@@ -125,6 +142,8 @@ class Metrics:
         self._turns = {
             figure: self._gauge(f"rag_turns_{figure}", "kind") for figure in ("running", "waiting", "refused_total")
         }
+        self._connections = self._gauge("rag_connections")
+        self._connections_ended = self._gauge("rag_connections_ended_total", "reason")
         self._loop_lag = self._histogram("rag_event_loop_lag", _LAG)
 
     def _counter(self, name: str, *labels: str) -> Counter:
@@ -226,6 +245,12 @@ class Metrics:
             for figure, gauge in self._turns.items():
                 name = figure.removesuffix("_total")
                 gauge.labels(queue.kind).set_function(partial(_read_figure, queue, name))
+
+    def watch_connections(self, connections: OpenConnections) -> None:
+        """Show how many are open, and how many were ended."""
+        self._connections.set_function(lambda: float(connections.count))
+        for reason in ("late", "idle", "refused"):
+            self._connections_ended.labels(reason).set_function(partial(_read_count, connections.ended, reason))
 
     async def watch_loop(self) -> None:
         """Measure how late the event loop is, until cancelled."""

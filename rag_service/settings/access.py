@@ -42,6 +42,20 @@ class HttpSettings(SettingGroup):
         description="Addresses and networks of the proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are"
         " believed: `127.0.0.1,10.0.0.0/8`. Empty: none.",
     )
+    connections: int = Field(
+        2_000,
+        ge=10,
+        le=100_000,
+        description="Maximum number of open connections, of which one address, or IPv6 network, may have half, and a"
+        " trusted proxy all. Then the one that has been idle longest is closed; without one, new ones get 503.",
+    )
+    head_seconds: float = Field(
+        20.0,
+        gt=0,
+        le=600,
+        description="Seconds within which the head of a request must have arrived, from the connection or the last"
+        " reply.",
+    )
     shutdown_seconds: int = Field(
         20, ge=1, le=86_400, description="Seconds that running answers and jobs have to finish at shutdown."
     )

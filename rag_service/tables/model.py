@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from functools import lru_cache
 from uuid import UUID
 
 import msgspec
 
-from rag_service.language.words import fold, words
-from rag_service.recent import kept_apart
+from rag_service.language.words import fold
 
 # Signs of currencies by what stands for them in cells and questions.
 CURRENCIES = {
@@ -21,11 +18,8 @@ CURRENCIES = {
     "jpy": "¥", "₹": "₹", "inr": "₹", "chf": "CHF", "r$": "R$", "brl": "R$", "mxn": "MXN", "cad": "CAD", "aud": "AUD",
     "cny": "CNY", "sek": "SEK", "nok": "NOK", "dkk": "DKK", "pln": "PLN",
 }  # fmt: skip
-_PLURALS = ((re.compile(r"(?:oes|aes)$"), "ao"), (re.compile(r"ies$"), "y"), (re.compile(r"[sx]$"), ""))
-_ENDING = re.compile(r"[aeo]$")  # gender and the rest of a plural: roja, rojo; boxe(s), box
 MAX_LISTED = 500  # row numbers of a result that are listed; an answer names fewer
 _TABLE_FILES = (".csv", ".tsv")  # that hold nothing but one table
-_MIN_LETTERS = 4  # shorter words are compared as they are
 
 
 class Kind(StrEnum):
@@ -122,24 +116,6 @@ class StoredTable:
 def currency_of(word: str) -> str | None:
     """The sign of a currency that a word names."""
     return CURRENCIES.get(fold(word))
-
-
-@lru_cache(maxsize=50_000)
-def fold_word(word: str) -> str:
-    """A word of `words` without plural and gender, the same for all languages: columns seldom tell theirs."""
-    if len(word) < _MIN_LETTERS or not word.isalpha():
-        return word
-    for pattern, singular in _PLURALS:
-        word, changed = pattern.subn(singular, word)
-        if changed:
-            break
-    return _ENDING.sub("", word) if len(word) >= _MIN_LETTERS else word
-
-
-@kept_apart(100_000)
-def fold_words(text: str) -> str:
-    """The words of a text as cells are compared: folded, without plurals, one space between them."""
-    return " ".join(map(fold_word, words(text)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
 from llama_index.core.tools import FunctionTool
 
@@ -142,7 +141,7 @@ async def test_a_page_of_many_links_and_a_long_robots_file_are_read_in_threads(t
 
 async def test_a_model_that_sends_a_book_at_once_is_cut(openai_server: OpenAIDouble) -> None:
     openai_server.script(CHAT, Reply(deltas=("A word. ",)), Reply(deltas=("A word. " * 500_000,)))
-    chat = build_chat(_settings(openai_server), extractive=MockLLM(), retries=QUICK)
+    chat = build_chat(_settings(openai_server), retries=QUICK)
     lengths = []
     for _ in range(2):  # what classes are built at the first call is built then
         with watching() as watch, suppress(ModelError):
@@ -179,7 +178,7 @@ async def test_an_embedding_of_a_million_figures_is_not_read(openai_server: Open
 
 async def test_a_model_that_calls_tools_without_end_is_left(openai_server: OpenAIDouble) -> None:
     openai_server.script(CHAT, Reply(calls=(("find", "{}"),) * 2), Reply(calls=(("find", ""),) * 5_000))
-    chat = build_chat(_settings(openai_server, chat_tools="on"), extractive=MockLLM(), retries=QUICK)
+    chat = build_chat(_settings(openai_server, chat_tools="on"), retries=QUICK)
     tool = FunctionTool.from_defaults(fn=lambda: "", name="find", description="Find.")
     calls: tuple[Any, ...] = ()
     async with aclosing(chat.stream(MESSAGES, tools=[tool])) as deltas:

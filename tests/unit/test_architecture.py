@@ -229,7 +229,7 @@ _SHARED_CACHES = {
     "tables.figures.question._groups": "synonyms of index definitions",
     "tables.figures.question._keys": "expressions of index definitions",
     "tables.figures.question._phrase": "phrases of the language data",
-    "tables.model.fold_word": "single words, read in microseconds",
+    "language.inflections.fold_word": "single words, read in microseconds",
 }
 
 

@@ -21,7 +21,8 @@ from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.quotations import split_elisions
 from rag_service.answering.proof.verify import verify_answer
-from rag_service.answering.quoting.choice import Evidence, select_sentences
+from rag_service.answering.quoting.choice import choose_quotes
+from rag_service.answering.quoting.quotes import Evidence
 from rag_service.evaluation.metrics import holds_answer
 from rag_service.language.detection import detect_language
 from rag_service.language.normalise import normalise
@@ -78,7 +79,7 @@ def check_guardrails(text: str) -> None:
 def answer_by_quotation(question: str) -> None:
     document = make_hit("The pass costs 40 euros a month. " * 100)
     evidence = Evidence(question=question, language="en", hits=(document,), weights={"pass": 1.0})
-    asyncio.run(select_sentences(evidence, None))
+    asyncio.run(choose_quotes(evidence, None))
 
 
 def find_gold(text: str) -> None:

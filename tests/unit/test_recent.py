@@ -6,9 +6,8 @@ from typing import Any
 from uuid import uuid4
 
 from llama_index.core import MockEmbedding
-from llama_index.core.base.llms.types import MessageRole
 
-from rag_service.answering.quoting.choice import ExtractiveLLM, GroundedMessage
+from rag_service.answering.quoting.quoter import Quoter
 from rag_service.recent import OwnedValues, Recent, keep_for, kept_apart
 from tests.unit.answering.proof.answers import make_hit
 from tests.unit.answering.quoting.test_choice import CARDS, evidence
@@ -102,18 +101,18 @@ async def test_a_sentence_that_words_leave_far_behind_is_not_embedded() -> None:
     embedding = CountingEmbedding(embed_dim=3)
     passage = "Our house stands at the lake. How the second card is paid: the second card costs 60 euros."
     asked = evidence("What does the second card cost in euros?", make_hit(passage))
-    await ExtractiveLLM(embedding).achat([GroundedMessage(role=MessageRole.USER, content="", evidence=asked)])
+    await Quoter(embedding).choose(asked)
     assert any("60 euros" in text for text in embedding.embedded)
     assert not any("lake" in text for text in embedding.embedded)
 
 
 async def test_sentences_are_embedded_once_for_several_questions() -> None:
     embedding = CountingEmbedding(embed_dim=3)
-    llm = ExtractiveLLM(embedding)
+    quoter = Quoter(embedding)
 
     async def ask(question: str) -> Any:
         asked = evidence(question, make_hit(CARDS))
-        return (await llm.achat([GroundedMessage(role=MessageRole.USER, content="", evidence=asked)])).message.content
+        return "".join((await quoter.choose(asked)).pieces)
 
     with keep_for(ANNA):
         first = await ask("How much is the first card?")

@@ -10,7 +10,7 @@ import msgspec
 from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.prompt.cutting import weight_held
 from rag_service.answering.prompt.notices import Notices
-from rag_service.answering.quoting.choice import Evidence
+from rag_service.answering.quoting.quotes import Evidence
 from rag_service.domain import Hit
 from rag_service.language.words import word_forms
 from rag_service.retrieval.named_files import Place
@@ -45,7 +45,7 @@ def _equivalents(plan: QueryPlan, question: str) -> dict[str, int]:
 
 
 def _quotable(hit: Hit, weights: Mapping[str, float], place: Place | None) -> Hit:
-    """Return what the extractive model may quote: no injections, and nothing of a passage found mainly for their words.
+    """Return what may be quoted: no injections, and nothing of a passage found mainly for their words.
 
     Of a question about a page or a cell only what stands there.
     """

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 
 from rag_service.answering.answerers.evidence import gather_evidence
 from rag_service.answering.answerers.sources import mentioned_sources
@@ -15,11 +14,11 @@ from rag_service.answering.drafts.output import Output, emit_rest, emit_while_ch
 from rag_service.answering.prompt.notices import Notices, make_notices
 from rag_service.answering.prompt.packing import PackedContext, pack_sources
 from rag_service.answering.prompt.templates import Prompts, new_boundary
-from rag_service.answering.quoting.choice import Evidence, GroundedMessage
+from rag_service.answering.quoting.quoter import Quoter
+from rag_service.answering.quoting.quotes import Evidence, Quotes
 from rag_service.domain import AnswersQuestion, Hit, TokenCount
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
-from rag_service.models.llm.model import ChatDelta, collect
 from rag_service.observability.tracing import span
 from rag_service.retrieval.amendments import find_amendments
 from rag_service.retrieval.query import AnswerRun
@@ -29,10 +28,11 @@ from rag_service.settings.answers import AnswerSettings
 class QuotedAnswers:
     """Quotes passages."""
 
-    def __init__(self, prompts: Prompts, settings: AnswerSettings, judge: WatchedJudge | None) -> None:
+    def __init__(self, prompts: Prompts, settings: AnswerSettings, judge: WatchedJudge | None, quoter: Quoter) -> None:
         self._prompts = prompts
         self._settings = settings
         self._judge = judge
+        self._quoter = quoter
 
     async def answer(self, run: AnswerRun) -> Draft | None:
         """As `Answerer.answer`. Amendments of what was found are added to the sources."""
@@ -45,10 +45,9 @@ class QuotedAnswers:
         judge = self._judge if self._judge is not None and self._judge.is_used else None
         holds = {"withholds": self._settings.withhold_unverified, "is_judged": judge is not None}
         output = Output(_make_checker(run, context, notices), emit_while_checked(run, **holds))
-        deltas = _introduce(run.model.stream([GroundedMessage.of(evidence)]), notices)
-        async with aclosing(deltas):
-            async for delta in deltas:
-                await output.add(delta.text, restart=delta.restart)
+        quotes = await self._quoter.quote(evidence, run.model)
+        for piece in _introduce(quotes, notices):
+            await output.add(piece)
         checked, answers = await output.finish(), None
         if judge is not None:
             checked, answers = await _ask_judge(judge, run, checked, context.hits)
@@ -64,14 +63,13 @@ class QuotedAnswers:
             preface=notices.introduction,
             doubts=notices.doubts,
             answers=answers,
-            evidence=evidence,
+            quotes=quotes,
         )
 
-    async def choose(self, run: AnswerRun) -> Evidence:
+    async def choose(self, run: AnswerRun) -> Quotes:
         """Choose what would be quoted, with its windows, and emit nothing."""
         _, _, evidence = self._gather(run, run.found.passages)
-        await collect(run.model.stream([GroundedMessage.of(evidence)]))
-        return evidence
+        return await self._quoter.quote(evidence, run.model)
 
     def _gather(self, run: AnswerRun, sources: Sequence[Hit]) -> tuple[Notices, PackedContext, Evidence]:
         with span("prompt"):
@@ -98,11 +96,8 @@ async def _ask_judge(
     return await judge_answer(judge, checked, shown, question=run.question.text, language=run.language)
 
 
-async def _introduce(deltas: AsyncGenerator[ChatDelta], notices: Notices) -> AsyncGenerator[ChatDelta]:
-    """Yield the quotes after their introduction, which a refusal does without."""
-    text = ""
-    async with aclosing(deltas):
-        async for delta in deltas:
-            is_first, text = not text, text + delta.text
-            needs_introduction = is_first and notices.introduction and text and text.strip() != notices.refusal
-            yield ChatDelta(text=f"{notices.introduction}\n\n{delta.text}") if needs_introduction else delta
+def _introduce(quotes: Quotes, notices: Notices) -> Sequence[str]:
+    """Return the quotes in pieces after their introduction, which a refusal does without."""
+    first, *others = quotes.pieces
+    introduces = quotes.sentences and notices.introduction
+    return [f"{notices.introduction}\n\n{first}" if introduces else first, *others]

@@ -21,7 +21,8 @@ from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAn
 from rag_service.answering.drafts.events import StepTaken
 from rag_service.answering.drafts.output import Emit, Output
 from rag_service.answering.prompt.packing import PackedContext, Prompted
-from rag_service.answering.quoting.choice import Evidence, GroundedMessage
+from rag_service.answering.quoting.quoter import Quoter
+from rag_service.answering.quoting.quotes import Quotes
 from rag_service.answering.tools.steps import OFFERED, Steps, offer_tokens
 from rag_service.errors import ContextOverflowError, ModelError, ModelOutputError, PromptTooLongError
 from rag_service.language.words import count_tokens
@@ -42,6 +43,7 @@ class WrittenText:
         prompted: Prompted,
         steps: Steps,
         *,
+        quoter: Quoter,
         make_checker: Callable[[Steps], AnswerChecker],
         shorten: Callable[[Prompted], Prompted],
         emit: Emit,
@@ -50,10 +52,11 @@ class WrittenText:
         self.steps = steps
         self.model: ChatModel = run.model  # the fallback, after it has failed
         self.model_error: str | None = None  # code of its error
-        self.evidence: Evidence | None = None  # of the quotes in its place
+        self.quotes: Quotes | None = None  # in its place
         self.prompt_tokens = prompted.tokens  # our count
         self._run = run
         self._prompted = prompted
+        self._quoter = quoter
         self._make_checker = make_checker
         self._shorten = shorten
         self._fed = ""  # text of the answer so far
@@ -94,21 +97,19 @@ class WrittenText:
         )
 
     async def quote_instead(self, fallback: ChatModel) -> ChatDelta:
-        """Put quotes of the passages in the place of what the model wrote; return their last delta.
+        """Put quotes of the passages in the place of what the model wrote; return an empty last delta.
 
         A reader who cannot take text back keeps it before the quotes.
         """
-        notices, last = self._prompted.notices, ChatDelta(text="")
-        quotes = self._quote(fallback, ModelOutputError.code)
+        notices = self._prompted.notices
         if self._run.question.retractable:
             await self._output.begin_again(self._make_checker(self.steps))
             await self.add(f"{notices.after_failure}\n\n")
         else:
             await self.add(f"\n\n{notices.model_failed}\n\n")
-        async with aclosing(quotes):
-            async for last in quotes:
-                await self.add(last.text)
-        return last
+        for piece in await self._quote(fallback, ModelOutputError.code):
+            await self.add(piece)
+        return ChatDelta(text="")
 
     async def add(self, text: str) -> None:
         """Append a text of the service itself."""
@@ -157,12 +158,11 @@ class WrittenText:
             if self.model.fallback is None:
                 raise
             log.warning("answer_degraded", without="model", code=error.code, exc_info=error)
-            quotes = self._quote(self.model.fallback, error.code)
+            fallback, code = self.model.fallback, error.code
         notices = self._prompted.notices
         yield ChatDelta(text=f"\n\n{notices.model_failed}\n\n" if spoke else f"{notices.after_failure}\n\n")
-        async with aclosing(quotes):
-            async for delta in quotes:
-                yield delta
+        for piece in await self._quote(fallback, code):
+            yield ChatDelta(text=piece)
 
     def _ask(self, tools: Sequence[BaseTool]) -> AsyncGenerator[ChatDelta]:
         return self.model.stream(
@@ -172,12 +172,13 @@ class WrittenText:
             tools=tools,
         )
 
-    def _quote(self, fallback: ChatModel, code: str) -> AsyncGenerator[ChatDelta]:
-        """Let the fallback quote in the place of a model that has failed, with the code of its error."""
+    async def _quote(self, fallback: ChatModel, code: str) -> Sequence[str]:
+        """Quote in the place of a model that has failed, with the code of its error; return the text in pieces."""
         self.model, self.model_error = fallback, code
         prompted = self._prompted
-        self.evidence = gather_evidence(self._run, prompted.context.hits, prompted.notices)
-        return self.model.stream([GroundedMessage.of(self.evidence)])
+        evidence = gather_evidence(self._run, prompted.context.hits, prompted.notices)
+        self.quotes = await self._quoter.quote(evidence, fallback)
+        return self.quotes.pieces
 
     def _shorten_for(self, error: PromptTooLongError) -> None:
         """Leave out passages after the server has refused the prompt. Raises the error if there is one passage only."""

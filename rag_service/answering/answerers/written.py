@@ -18,6 +18,7 @@ from rag_service.answering.drafts.judged import judge_answer
 from rag_service.answering.drafts.output import emit_rest, emit_while_checked
 from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
 from rag_service.answering.prompt.templates import Prompts
+from rag_service.answering.quoting.quoter import Quoter
 from rag_service.answering.tools.steps import Steps, offer_tokens
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import AnswersQuestion, Hit
@@ -33,12 +34,13 @@ log = structlog.get_logger(__name__)
 class WrittenAnswers:
     """Lets a chat model write."""
 
-    def __init__(self, prompts: Prompts, settings: Settings, judge: WatchedJudge | None) -> None:
-        """Prepare without tools, which are offered later."""
+    def __init__(self, prompts: Prompts, settings: Settings, judge: WatchedJudge | None, quoter: Quoter) -> None:
+        """Prepare without tools, which are offered later; `quoter` answers where a model fails."""
         self.tools: Tools | None = None  # that models may call
         self._prompts = prompts
         self._settings = settings
         self._judge = judge
+        self._quoter = quoter
 
     async def answer(self, run: AnswerRun) -> Draft | None:
         """As `Answerer.answer`. Amendments of what was found are added to the sources.
@@ -100,7 +102,7 @@ class WrittenAnswers:
             steps=tuple(steps.steps),
             is_cut=last.is_cut,
             finish_reason=last.reported_reason,
-            evidence=writing.evidence,
+            quotes=writing.quotes,
         )
 
     def _gather(self, run: AnswerRun) -> tuple[Hit, ...]:
@@ -149,6 +151,7 @@ class WrittenAnswers:
             run,
             prompted.offering(rule) if rule else prompted,
             steps,
+            quoter=self._quoter,
             make_checker=partial(_make_checker, run, prompted),
             shorten=shorten,
             emit=emit_while_checked(run, withholds=withholds, is_judged=is_judged),

@@ -53,7 +53,7 @@ class Concluder:
     async def conclude(self, run: AnswerRun, draft: Draft) -> Concluded:
         """Return the answer with its confidence, decision and reasons."""
         found, checked = run.found, draft.checked
-        signals = read_signals(draft.sources, draft.signals) if draft.sources else {}
+        signals = read_signals(draft.sources, draft.quotes) if draft.sources else {}
         confidence = self._rate(signals, draft)
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(found.index.ingest.chunk_types.values()):

@@ -17,6 +17,7 @@ from heapq import nlargest
 from pathlib import Path
 from statistics import fmean
 
+from rag_service.answering.quoting.quotes import Quotes
 from rag_service.domain import Confidence, Hit
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
@@ -70,7 +71,7 @@ def read_fit(file: Path | None = None, *, signals: tuple[str, ...] = SIGNALS) ->
     return fit
 
 
-def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float]) -> dict[str, float]:
+def read_signals(sources: Sequence[Hit], quotes: Quotes | None) -> dict[str, float]:
     """Return what the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `lead`: log-odds that the first quote holds the best of all
@@ -79,11 +80,14 @@ def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float]) -> dict[s
 
     Args:
         sources: the passages down to the last one above the threshold, best first; at least one.
-        quoting: `Evidence.signals`, with `lead` as a probability; empty where the answer does not quote.
+        quotes: what the answer quotes; None: nothing.
     """
     signals = {"relevance": _log_odds(max(hit.scores.relevance for hit in sources))}
-    signals |= {"lead": _log_odds(quoting["lead"])} if "lead" in quoting else {}
-    return signals | ({"unmatched": quoting["unmatched"]} if "unmatched" in quoting else {})
+    if quotes is not None and quotes.lead is not None:
+        signals["lead"] = _log_odds(quotes.lead)
+    if quotes is not None and quotes.unmatched is not None:
+        signals["unmatched"] = quotes.unmatched
+    return signals
 
 
 def _log_odds(probability: float) -> float:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rag_service.answering.drafts.checked_answer import CheckedAnswer
 from rag_service.answering.drafts.doubts import Doubt
-from rag_service.answering.quoting.choice import Evidence
+from rag_service.answering.quoting.quotes import Quotes
 from rag_service.domain import AnswersQuestion, Hit, Step, TokenCount
 from rag_service.models.llm.model import ChatModel
 from rag_service.retrieval.query import AnswerRun
@@ -33,17 +33,12 @@ class Draft:
     is_computed: bool = False  # it states values and quotes, each with its place: nothing was written
     is_cut: bool = False  # the model did not come to its end
     finish_reason: str = "stop"
-    evidence: Evidence | None = None  # what was quoted from, with the signals of the choice; None: nothing was
-
-    @property
-    def signals(self) -> Mapping[str, float]:
-        """What the choice of the quotes says about them, see `Evidence.signals`."""
-        return {} if self.evidence is None else self.evidence.signals
+    quotes: Quotes | None = None  # what it quotes; None: nothing
 
     @property
     def is_degraded(self) -> bool:
         """Whether it was made without what failed, and would be better another time."""
-        return "degraded" in self.signals
+        return self.quotes is not None and self.quotes.is_degraded
 
 
 class Answerer(Protocol):

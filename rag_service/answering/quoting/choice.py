@@ -1,62 +1,43 @@
-"""Answers without a language model: quotes the sentences that answer best, each with its citation mark.
+"""Chooses the sentences of passages that answer a question best.
 
-It is a LlamaIndex LLM like any other, so streaming, citations and records run the same code. The passages come with
-the last message, which must be a `GroundedMessage`; other LLMs read that as a plain message.
-
-Which sentences answer best is learnt: a linear model over what words, token vectors and the sentence's own vector tell
-of each (weights.py names the features), one for each language of questions, its weights in weights.json.
+Which ones do is learnt: a linear model over what words, token vectors and the sentence's own vector tell of each
+(weights.py names the features), one for each language of questions, its weights in weights.json.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import repeat, zip_longest
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import repeat
 from operator import attrgetter, itemgetter
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.base.llms.types import (
-    ChatMessage,
-    ChatResponse,
-    ChatResponseAsyncGen,
-    CompletionResponse,
-    CompletionResponseGen,
-    LLMMetadata,
-    MessageRole,
-)
-from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.llms import CustomLLM
-from llama_index.core.llms.callbacks import llm_chat_callback
 
 from rag_service.answering.quoting.answer_types import answer_type
 from rag_service.answering.quoting.coverage import rate_unmatched, read_asked_words
 from rag_service.answering.quoting.late_interaction import Window, cut_windows, rate_tokens, read_window
-from rag_service.answering.quoting.places import MAX_PLACES, Excerpt, cut_places
+from rag_service.answering.quoting.places import cut_places
+from rag_service.answering.quoting.quotes import Evidence, Quotes
 from rag_service.answering.quoting.sentences import Sentence, read_sentences
 from rag_service.answering.quoting.weights import WORD_FEATURES, load_weights
 from rag_service.domain import Hit
-from rag_service.errors import EmbeddingError, ModelOutputError
+from rag_service.errors import EmbeddingError
 from rag_service.language.amendments import Opening, changes, names_document
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import word_forms
 from rag_service.models.embedding.local import LocalEmbedding
-from rag_service.models.embedding.relevance import UNSCALED, ModelRelevance
+from rag_service.models.embedding.relevance import UNSCALED
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.recent import Recent
 from rag_service.store.relevance_fits import CosineScale
-from rag_service.unpicklable import Unpicklable
 
 log = structlog.get_logger(__name__)
 
-MODEL_NAME = "extractive"
-_ONLY_PASSAGES = "The extractive answerer only supports answers from passages; configure a chat model."
-_KEPT_SENTENCES = 2_000  # some 12 kB each
 COMPARED = 12  # sentences compared by vectors: the best by the other features; 8 to 16 choose alike (decision 020)
 _REACH = 5.0  # in log odds: what is farther behind the best is not read by the next model (decision 020)
 _JOINED = 0.05  # probability of neighbouring sentences that are quoted as one; set on the cooperative sets
@@ -66,160 +47,7 @@ _NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w]|[.,]\d)")
 _RANGE = re.compile(r"(?<![\w.,])(\d{1,9}) ?(?:[-–—]|\b(?:a|to|y|and|et|e|ate)\b) ?(\d{1,9})\b")  # in folded text
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """What the extractive LLM answers from."""
-
-    question: str
-    language: str
-    hits: tuple[Hit, ...]  # [C1] first
-    # Index term → idf in the searched corpora, and → the word of the question that it stands for.
-    weights: Mapping[str, float] = field(default_factory=dict)
-    equivalents: Mapping[str, int] = field(default_factory=dict)
-    refusal: str = ""  # the reply when nothing fits
-    preface: str = ""  # what the service says before an answer
-    by_document: bool = False  # whether each document is quoted, as for a comparison of files
-    # What the choice of the quotes tells of the answer, filled in by the answerer. `lead`: probability that the first
-    # one holds the best of all sentences. `unmatched`: what its surroundings leave open of the question, see
-    # coverage.py. `degraded`: set if words alone chose, because the embedding model failed.
-    signals: dict[str, float] = field(default_factory=dict)
-    places: list[Excerpt] = field(default_factory=list)  # best first, filled in likewise
-
-
-class GroundedMessage(ChatMessage):
-    """A chat message that also carries the evidence its text was rendered from."""
-
-    evidence: Any = Field(default=None, exclude=True, repr=False)  # an `Evidence`, which pydantic need not check
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> GroundedMessage:
-        """Return a message that asks for quotes."""
-        return cls(role=MessageRole.USER, content=evidence.question, evidence=evidence)
-
-
-class ExtractiveLLM(Unpicklable, CustomLLM):
-    """Answers by quotation; needs no model server."""
-
-    _embedding: BaseEmbedding | None = PrivateAttr(default=None)
-    _reader: LocalEmbedding | None = PrivateAttr(default=None)
-    _relevance: ModelRelevance | None = PrivateAttr(default=None)
-    _seconds: float | None = PrivateAttr(default=None)
-    _metadata: LLMMetadata = PrivateAttr()
-    _recent: Recent[list[float]] = PrivateAttr(default_factory=lambda: Recent(_KEPT_SENTENCES))
-
-    def __init__(
-        self,
-        embedding: BaseEmbedding | None = None,
-        relevance: ModelRelevance | None = None,
-        *,
-        reader: LocalEmbedding | None = None,
-        seconds: float | None = None,
-    ):
-        """Prepare the model.
-
-        Args:
-            embedding: compares sentences with the question; None: they are scored by words alone.
-            relevance: knows the scale of its cosines; None: that of the packaged model.
-            reader: the model whose token vectors are compared as well.
-            seconds: allowed for comparing; after that, words alone choose. None: no limit.
-        """
-        super().__init__()
-        self._embedding = embedding
-        self._reader = reader
-        self._relevance = relevance
-        self._seconds = seconds
-        self._metadata = LLMMetadata(context_window=32_000, num_output=1000, model_name=MODEL_NAME, is_chat_model=True)
-
-    @classmethod
-    def class_name(cls) -> str:
-        return "ExtractiveLLM"
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return self._metadata
-
-    @llm_chat_callback()  # LlamaIndex's events
-    async def astream_chat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponseAsyncGen:
-        """Stream the answer sentence by sentence. Raises ModelOutputError if the last message carries no evidence."""
-        pieces = await self._answer(messages)
-
-        async def stream() -> AsyncGenerator[ChatResponse]:
-            text = ""
-            for delta in pieces:
-                text += delta
-                yield ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text), delta=delta)
-
-        return stream()
-
-    @llm_chat_callback()
-    async def achat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:
-        text = "".join(await self._answer(messages))
-        return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text))
-
-    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-        raise ModelOutputError(_ONLY_PASSAGES)
-
-    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponseGen:
-        raise ModelOutputError(_ONLY_PASSAGES)
-
-    async def _answer(self, messages: Sequence[ChatMessage]) -> list[str]:
-        last = messages[-1] if messages else None
-        if not isinstance(last, GroundedMessage) or last.evidence is None:
-            raise ModelOutputError(_ONLY_PASSAGES)
-        scale = UNSCALED if self._relevance is None else self._relevance.scale(last.evidence.language)
-        deadline = None if self._seconds is None else asyncio.get_running_loop().time() + self._seconds
-        sentences: list[Sentence] = []
-        lists: list[list[Excerpt]] = []
-        for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
-            sentences += await select_sentences(
-                evidence,
-                self._embedding,
-                reader=self._reader,
-                scale=scale,
-                deadline=deadline,
-                recent=self._recent,
-            )
-            if "degraded" in evidence.signals:
-                last.evidence.signals["degraded"] = 1.0
-            lists.append(evidence.places)
-        if last.evidence.by_document:
-            turns = [place for turn in zip_longest(*lists) for place in turn if place is not None]
-            last.evidence.places.extend(turns[:MAX_PLACES])
-        return compose(sentences, last.evidence.refusal)
-
-
-def _split(evidence: Evidence) -> list[Evidence]:
-    """The evidence of each document alone; the numbers of the passages stay."""
-
-    def only(document: UUID) -> tuple[Hit, ...]:
-        return tuple(hit if hit.chunk.document.id == document else _blank(hit) for hit in evidence.hits)
-
-    documents = dict.fromkeys(hit.chunk.document.id for hit in evidence.hits)
-    return [replace(evidence, hits=only(document), signals={}, places=[]) for document in documents]
-
-
-def _blank(hit: Hit) -> Hit:
-    return replace(hit, chunk=replace(hit.chunk, text=""))
-
-
-def compose(sentences: Sequence[Sentence], refusal: str) -> list[str]:
-    """The answer in pieces as they are streamed: one paragraph per sentence, each with its citation mark."""
-    if not sentences:
-        return [refusal]
-    pieces: list[str] = []
-    previous: Sentence | None = None
-    for sentence in sentences:
-        if previous is not None and sentence.header and sentence.header == previous.header:
-            pieces.append("\n" + sentence.text)  # one more row below the same header
-        else:
-            quote = f"{sentence.header}\n{sentence.text}" if sentence.header else sentence.text
-            pieces.append(f"\n\n{quote}" if previous else quote)
-        pieces.append(f" [C{sentence.mark}]")
-        previous = sentence
-    return pieces
-
-
-async def select_sentences(
+async def choose_quotes(
     evidence: Evidence,
     embedding: BaseEmbedding | None,
     *,
@@ -227,8 +55,8 @@ async def select_sentences(
     scale: CosineScale = UNSCALED,
     deadline: float | None = None,
     recent: Recent[list[float]] | None = None,
-) -> list[Sentence]:
-    """The quote of the shown passages that answers best, and what amends it; empty without any.
+) -> Quotes:
+    """Return the quote of the shown passages that answers best, and what amends it.
 
     Args:
         embedding: compares sentences with the question; None: by words alone.
@@ -239,27 +67,32 @@ async def select_sentences(
     """
     candidates, features = rate_by_words(evidence)
     if not candidates:
-        return []
+        return Quotes(evidence=evidence)
     every, scores = candidates, features @ load_weights(evidence.language).words
     by_words = [candidates[number] for number in np.argsort(-scores, kind="stable")]
+    is_degraded = False
     if embedding is not None:
         try:
             async with asyncio.timeout_at(deadline):
                 candidates, scores = await _compare(evidence, candidates, features, embedding, reader, scale, recent)
         except (EmbeddingError, TimeoutError) as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
-            evidence.signals["degraded"] = 1.0
+            is_degraded = True
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
     quotes = sorted(_merge_copies(join_runs(candidates, shares.tolist())), key=itemgetter(1), reverse=True)
-    first, evidence.signals["lead"] = quotes[0]
-    if first.unmatched is not None:
-        evidence.signals["unmatched"] = first.unmatched
+    first, lead = quotes[0]
     amending = _find_amending(first, every, evidence.hits)
     best, *others = (candidates[number] for number in np.argsort(-scores, kind="stable"))
     ranked = [best, *amending, *others, *by_words]
-    evidence.places.extend(cut_places(ranked, every, evidence.hits, evidence.question, evidence.language))
-    return [first, *amending]
+    return Quotes(
+        evidence=evidence,
+        sentences=(first, *amending),
+        places=tuple(cut_places(ranked, every, evidence.hits, evidence.question, evidence.language)),
+        lead=lead,
+        unmatched=first.unmatched,
+        is_degraded=is_degraded,
+    )
 
 
 async def _compare(

@@ -6,8 +6,8 @@ Routing, limits and logs see paths without that path; what we send to clients co
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 import structlog
 from litestar.types import Scope
@@ -27,6 +27,12 @@ _ROOT = "app_root_path"
 def own_address(scope: Scope, path: str) -> str:
     """A path of this service as clients have to ask for it."""
     return f"{scope.get(_ROOT, '')}{path}"
+
+
+def is_among(peer: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Whether a text is an address in one of the networks."""
+    address = _address(peer)
+    return address is not None and any(address in network for network in networks)
 
 
 class Front:
@@ -63,7 +69,7 @@ class Front:
         """The last value of each X-Forwarded header; nothing if the request comes from elsewhere than a trusted proxy.
         The client becomes the last address of the way here that is no trusted proxy's."""
         peer = scope["client"][0] if scope["client"] else ""
-        if not self._trusts(_address(peer)):
+        if not is_among(peer, self._trusted):
             if self._warns and any(name == b"x-forwarded-for" for name, _ in scope["headers"]):
                 self._warns = False
                 log.warning("proxy_not_trusted", address=peer, setting="RAG_TRUSTED_PROXIES")
@@ -78,12 +84,9 @@ class Front:
             if address is None:
                 break
             scope["client"] = (str(address), 0)
-            if not self._trusts(address):
+            if not is_among(str(address), self._trusted):
                 break
         return {key: value.rpartition(",")[2].strip() for key, value in given.items()}
-
-    def _trusts(self, address: IPv4Address | IPv6Address | None) -> bool:
-        return address is not None and any(address in network for network in self._trusted)
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:

@@ -12,7 +12,6 @@ import contextlib
 import contextvars
 import inspect
 import json
-import re
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -26,6 +25,7 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import BaseTool
 
 from rag_service.errors import ModelBusyError, ModelError, PromptTooLongError, RagError
+from rag_service.language.normalise import replace_unstorable
 from rag_service.models.llm.token_rates import Refusal, read_refusal
 from rag_service.models.servers.counts import read_count
 from rag_service.models.servers.failures import (
@@ -180,7 +180,6 @@ async def iterate(produce: Callable[[], Iterable[ChatResponse]]) -> AsyncGenerat
 # Names of token counts in OpenAI's, Anthropic's and Ollama's replies.
 _PROMPT_COUNTS = frozenset({"prompt_tokens", "input_tokens", "prompt_eval_count"})
 _COMPLETION_COUNTS = frozenset({"completion_tokens", "output_tokens", "eval_count"})
-_CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _REFUSED = frozenset({400, 422})  # answers to a request that a server cannot read
 _LEAVE_SECONDS = 0.03  # for pieces that a stream still gives without waiting when it is left; the event loop stands
 
@@ -303,8 +302,7 @@ class ChatCall:
         if delta is None:  # some classes give the text so far and no more
             delta = (response.message.content or "").removeprefix(self._text)
         self._text += delta
-        # Halves of surrogate pairs can be neither stored nor sent; other characters steer terminals.
-        return _CONTROLS.sub("\ufffd", delta).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return replace_unstorable(delta)
 
     async def close(self) -> None:
         """End the connection and the reading task. Never raises, takes at most a second."""

@@ -1,6 +1,6 @@
 """The chat model: any LlamaIndex LLM behind one call that streams, ends in time and can be left.
 
-    chat = build_chat(settings, extractive=answerer)
+    chat = build_chat(settings)
     async with aclosing(chat.stream(messages, expected_prompt_tokens=900)) as deltas:
         async for delta in deltas: ...
 
@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import contextvars
 import re
-import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -32,6 +31,7 @@ from rag_service.errors import ModelError, ModelOutputError
 from rag_service.language.words import count_tokens
 from rag_service.machine import cores
 from rag_service.models.llm.call import ChatCall, ChatLimits, ToolCall, prepare_call
+from rag_service.models.llm.extractive import EXTRACTIVE, ExtractiveLLM
 from rag_service.models.llm.learned import Learned
 from rag_service.models.llm.loops import WINDOW, repeats, without_repetition
 from rag_service.models.llm.providers import Provider, build_llm
@@ -115,22 +115,18 @@ class _NoAnswerError(ModelError):
 class _Answer:
     """What has come of an answer."""
 
-    def __init__(
-        self, thinking: AnswerText, *, room: int, thinks_unmarked: bool = False, may_repeat: bool = False
-    ) -> None:
+    def __init__(self, thinking: AnswerText, *, room: int, thinks_unmarked: bool = False) -> None:
         """
         Args:
             thinking: tells thoughts from the answer.
             room: characters that the model may write, its thoughts included.
             thinks_unmarked: whether it is known to begin with thoughts without marking them.
-            may_repeat: whether repetitions are no fault.
         """
         self.text = ""  # without thoughts
         self.repeats = self.is_cut = False
         self._thinking = thinking
         self._room = room
         self._thinks_unmarked = thinks_unmarked
-        self._may_repeat = may_repeat
         self._tail = ""
 
     @property
@@ -152,7 +148,7 @@ class _Answer:
         text = text[: self._room]
         self._room -= len(text)
         self._tail = (self._tail + text)[-WINDOW:]
-        self.repeats = not self._may_repeat and repeats(self._tail)
+        self.repeats = repeats(self._tail)
         return self._add(self._thinking.feed(text))
 
     def finish(self, reason: str | None) -> Piece:
@@ -180,7 +176,7 @@ class ChatModel:
     breaker: CircuitBreaker = field(default_factory=lambda: CircuitBreaker("chat model", failures=0, seconds=1))
     close: Callable[[], Awaitable[Any]] | None = None
     quoting: Slots | None = None  # at whole answers where nobody writes; None: as many as come
-    fallback: ChatModel | None = None  # answers from the same prompt where this model fails
+    fallback: ChatModel | None = None  # stands for the quotes that answer where this model fails
     unswitched: LLM | None = None  # the same LLM, which does not tell its server whether to think; None: it never does
     refuses_switch: bool | None = None  # whether the server refuses to be told; None: not known yet
     server: LlamaServer | None = None  # that runs the model for this service
@@ -203,7 +199,7 @@ class ChatModel:
     @property
     def only_quotes(self) -> bool:
         """Whether it quotes the passages, and writes nothing: there is no model."""
-        return self.provider == "extractive"
+        return self.provider == EXTRACTIVE
 
     @property
     def is_idle(self) -> bool:
@@ -352,8 +348,6 @@ class ChatModel:
         )
 
     def _begin_answer(self, max_tokens: int | None, *, retractable: bool) -> _Answer:
-        if self.only_quotes:  # what documents say is no thought, and may repeat itself
-            return _Answer(AnswerText(thinks=False), room=sys.maxsize, may_repeat=True)
         known = self._thinks_unmarked.value()
         return _Answer(
             AnswerText(hold=not retractable if known is None else known),
@@ -376,7 +370,7 @@ class ChatModel:
         describe: Callable[..., None],
         calls: list[ModelCall] | None,
     ) -> None:
-        """Count a call that is over, and tell log and trace of it. Quoting is no call of a model.
+        """Count a call that is over, and tell log and trace of it.
 
         Attributes are named as in https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/.
         """
@@ -390,11 +384,10 @@ class ChatModel:
         }
         describe(**attributes)
         total_ms = round((time.monotonic() - call.began) * 1000, 1)
-        if not self.only_quotes:
-            made = ModelCall(purpose=purpose, first_token_ms=call.first_token_ms, total_ms=total_ms)
-            for count in (None if calls is None else calls.append, self.on_call):
-                if count is not None:
-                    count(made)
+        made = ModelCall(purpose=purpose, first_token_ms=call.first_token_ms, total_ms=total_ms)
+        for count in (None if calls is None else calls.append, self.on_call):
+            if count is not None:
+                count(made)
         log.info(
             "model_called",
             provider=self.provider,
@@ -510,7 +503,6 @@ def build_quoting_turns(settings: Settings) -> Slots:
 def build_chat(
     settings: Settings,
     *,
-    extractive: LLM,
     llm: LLM | None = None,
     retries: RetryPolicy | None = None,
     server: LlamaServer | None = None,
@@ -520,17 +512,17 @@ def build_chat(
 ) -> ChatModel:
     """The chat model that RAG_CHAT_PROVIDER names. No connection is made yet.
 
-    `extractive` answers where that is the provider, and where the model fails; `llm` replaces what the settings name;
-    `server` runs the model where the provider is `gguf`, and is not closed with what is built here; `on_call` is told
-    of each call; `samples`: a text for each language, which shows how the server counts tokens; `quoting`: as
-    `build_quoting_turns` makes them. Raises ConfigurationError if the provider cannot be built.
+    `llm` replaces what the settings name; `server` runs the model where the provider is `gguf`, and is not closed with
+    what is built here; `on_call` is told of each call; `samples`: a text for each language, which shows how the server
+    counts tokens; `quoting`: as `build_quoting_turns` makes them. Raises ConfigurationError if the provider cannot be
+    built.
     """
     if llm is not None:
         name, provider = type(llm).__name__, Provider(llm=llm)
     else:
         name = settings.chat.provider
-        provider = Provider(llm=extractive) if name == "extractive" else build_llm(settings, server=server)
-    local = llm is None and name == "extractive"
+        provider = Provider(llm=ExtractiveLLM()) if name == EXTRACTIVE else build_llm(settings, server=server)
+    local = llm is None and name == EXTRACTIVE
     limits = ChatLimits(
         first_token=settings.servers.first_token_timeout,
         between_tokens=settings.servers.token_timeout,
@@ -538,7 +530,7 @@ def build_chat(
     )
     fallback = None
     if not local and settings.answers.extractive_fallback:
-        fallback = build_chat(settings.replace({"chat_provider": "extractive"}), extractive=extractive)
+        fallback = build_chat(settings.replace({"chat_provider": EXTRACTIVE}))
     # What runs in this process cannot be down.
     failures = 0 if local else settings.servers.breaker_failures
     return ChatModel(

@@ -96,13 +96,11 @@ class _Mode(Enum):
 class AnswerText:
     """Takes a model's text in pieces and gives back what is not thought."""
 
-    def __init__(self, *, hold: bool = False, thinks: bool = True) -> None:
+    def __init__(self, *, hold: bool = False) -> None:
         """
         Args:
             hold: give nothing out before the closing mark of thoughts, or the end, unless a mark opens them.
-            thinks: whether the text may hold thoughts; one that cannot passes as it is.
         """
-        self._thinks = thinks
         self.opened_by_prompt = False  # whether thoughts came without their opening mark
         self._hold = hold
         self._mode = _Mode.BEGINNING
@@ -121,8 +119,6 @@ class AnswerText:
 
     def feed(self, text: str) -> Piece:
         """Take the next piece of the model's text."""
-        if not self._thinks:
-            return Piece(text)
         self._rest += text
         return self._read(final=False)
 

@@ -26,6 +26,7 @@ _OVERHANG = 0.25  # of a word's width, outside its cell
 _MAX_OVERHANGING = 0.1  # of the words
 _MIN_FILLED = 0.3  # of the cells; the grid of a chart is empty
 _MAX_WIDE = 0.1  # of the cells, with gaps in their lines as between columns
+_MIN_ENDING = 2  # upright rules that end at a height where no level rule is
 _MIN_RULED = 0.7  # of the borders between neighbours; reports have rules below sums only
 _SAME_LINE = 0.3  # of a line's height, between lines of two cells; lines of a cell are 0.7 and more apart
 _LEVEL_ENDS = 1.0  # points between the ends of lines that are aligned to the right
@@ -77,9 +78,17 @@ def find_frames(rules: Sequence[Rule]) -> list[Frame]:
         sides = [rule for rule in group if not rule.is_level]
         across = [rule for rule in group if rule.is_level]
         tops, lefts = _places(across, sides)[::-1], _places(sides, across)
+        ending = _ending_within(sides, tops)
+        tops = sorted([*tops, *ending], reverse=True)
         rows, columns = len(tops) - 1, len(lefts) - 1
         if 2 <= rows <= _MAX_ROWS and 2 <= columns <= _MAX_COLUMNS:
             right_open, below_open = _open_sides(lefts, tops, across, sides)
+            below_open -= {
+                (tops.index(at) - 1, column)
+                for at, places in ending.items()
+                for column, beside in enumerate(itertools.pairwise(lefts))
+                if any(abs(place - side) <= _SAME_PLACE for place in places for side in beside)
+            }
             if (
                 len(right_open) <= (1 - _MIN_RULED) * rows * (columns - 1)
                 and len(below_open) <= (1 - _MIN_RULED) * (rows - 1) * columns
@@ -150,6 +159,19 @@ def _places(rules: Sequence[Rule], across: Sequence[Rule]) -> list[float]:
         if place - apart[-1] > _SAME_PLACE:
             apart.append(place)
     return apart
+
+
+def _ending_within(upright: Sequence[Rule], tops: Sequence[float]) -> dict[float, list[float]]:
+    """Heights at which upright rules end far from any level rule, and their places from the left.
+
+    There a row begins: those that go on part the names of groups of columns above it.
+    """
+    found: dict[float, list[float]] = {}
+    for rule in sorted(upright, key=lambda rule: rule.end):
+        if tops and tops[-1] < rule.end < tops[0] and min(abs(rule.end - top) for top in tops) > 2 * _TOUCHING:
+            at = next((at for at in found if rule.end - at <= _SAME_PLACE), rule.end)
+            found.setdefault(at, []).append(rule.at)
+    return {at: places for at, places in found.items() if len(places) >= _MIN_ENDING}
 
 
 def _open_sides(

@@ -10,17 +10,22 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from rag_service.readers.pdf.empty_cells import find_empty_cells
 from rag_service.readers.pdf.rows import Row, read_rows
 from rag_service.readers.pdf.words import COLUMN_GAP, Lettered, Word, letter, turn
 
 _PARAGRAPH_STEP = 1.75  # between line centres, in units of the smaller height, so that headings are separate
 _MIN_ROWS = 5  # of prose on both sides
 _MIN_PROSE = 0.5  # of the rows between the first and the last with words on both sides, or of their lines
+# Of two columns whose lines stand at heights of their own: lines of each, the height from one to the next in units of a
+# line's height, how near level lines are, and the share of those that are so by chance.
+_OWN_LINES, _OWN_STEP, _OWN_LEVEL, _MAX_LEVEL = 10, 1.6, 0.1, 0.5
 _FILLED = 0.75  # of a column's width, by the median line; table labels vary in length
 _MIN_LETTERS = 12  # of prose
 _LETTERS = 0.5  # of the characters of prose
@@ -34,6 +39,7 @@ _MAX_DIGITS, _BETWEEN_PAGES = 4, 2.0  # of page numbers; of a line's height, bet
 _DROP_CAP = 1.8  # times the usual height: a letter over two lines or more
 _MAX_DROP_CAPS = 20  # on a page
 _WORDS_OF_ONE, _SPACE = frozenset("AÀEIOUYÉ"), 0.15  # letters that are a word, if a space of the height follows
+_LEADER = re.compile(r"(?:[.·_…] ?){4,}")  # dots between an entry and its page or its value
 _SENTENCE_END = (".", "!", "?", ":", ";")
 
 
@@ -134,11 +140,13 @@ def _join_drop_caps(words: list[Word]) -> list[Word]:
 
 
 def _paragraphs(rows: Iterable[Row]) -> list[Line]:
+    rows = list(rows)
+    empty = {id(rows[place]): cells for place, cells in find_empty_cells(rows).items()}
     lines: list[Line] = []
     for block in _blocks(rows):
         lines += [Line("")] * bool(lines)
         for row in block:
-            lines += _lines_with_tables(row) if _holds_table(row) else [_line(row)]
+            lines += _lines_with_tables(row) if _holds_table(row) else [_line(row, empty.get(id(row), ()))]
     return lines
 
 
@@ -163,9 +171,9 @@ def _holds_table(row: Row) -> bool:
     return any(word.is_table for word in row.words)
 
 
-def _line(row: Row) -> Line:
+def _line(row: Row, empty: Sequence[float] = ()) -> Line:
     words = row.in_order()
-    text = row.text()
+    text = row.text(empty)
     return Line(text, row.anchor.height, (words[0].at, words[-1].at), row.anchor.middle, letter(words, text))
 
 
@@ -183,7 +191,7 @@ def _lines_with_tables(row: Row) -> Iterator[Line]:
 def _split_columns(words: Sequence[Word], *, splits: int = _MAX_SPLITS) -> list[list[Row]]:
     """Rows in groups to be read one after the other; a single group if there are no columns."""
     rows = list(read_rows(words))
-    gutters = list(_find_gutters(rows)) if splits else []
+    gutters = (list(_find_gutters(rows)) or list(_find_gutters(rows, is_any=True))) if splits else []
     if not gutters:
         return [rows] if rows else []
     gutter = gutters[0]
@@ -192,7 +200,7 @@ def _split_columns(words: Sequence[Word], *, splits: int = _MAX_SPLITS) -> list[
     dividing = _dividing_headings(rows, gutter)
     for is_whole, band in itertools.groupby(rows, key=lambda row: row in dividing or _crosses(row, gutter)):
         band_rows = list(band)
-        if is_whole or not _has_columns(band_rows, gutters):
+        if is_whole or not (_has_columns(band_rows, gutters) or _keep_own_lines(band_rows, gutter)):
             whole += [word for row in band_rows for word in row.words]
             continue
         if whole:
@@ -339,9 +347,20 @@ def _split_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
     return rows, ()
 
 
-def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
-    """Positions of gaps that at least `_MIN_ROWS` rows of prose share, most common first."""
-    gaps = [gap for row in rows if all(map(_is_prose, segments := row.segments)) for gap in _gaps(segments)]
+def _find_gutters(rows: Sequence[Row], *, is_any: bool = False) -> Iterator[float]:
+    """Positions of gaps that at least `_MIN_ROWS` rows of prose share, most common first.
+
+    `is_any`: rows count that have prose right of a gap, and somewhere left of it.
+    """
+    gaps: list[tuple[float, float]] = []
+    for row in rows:
+        prose = [place for place, segment in enumerate(row.segments) if _is_prose(segment)]
+        if is_any:
+            gaps += [
+                gap for place, gap in enumerate(_gaps(row.segments), start=1) if place in prose and prose[0] < place
+            ]
+        elif len(prose) == len(row.segments):
+            gaps += _gaps(row.segments)
     while len(gaps) >= _MIN_ROWS:
         # A gap ends where the right column begins, which is the same for all its lines.
         ends = Counter(round(end) for _, end in gaps)
@@ -362,7 +381,7 @@ def _gaps(segments: Sequence[Sequence[Word]]) -> Iterator[tuple[float, float]]:
 
 
 def _is_prose(words: Sequence[Word]) -> bool:
-    text = "".join(word.text for word in words)
+    text = _LEADER.sub("", "".join(word.text for word in words))
     letters = sum(map(str.isalpha, text))
     return len(words) > 1 and letters >= max(_MIN_LETTERS, _LETTERS * len(text))
 
@@ -394,6 +413,28 @@ def _has_columns(rows: Sequence[Row], gutters: Sequence[float]) -> bool:
     left = [[segment for segment in segments if segment[0].left < gutter] for segments in prose]
     right = [[segment for segment in segments if segment[0].left >= gutter] for segments in prose]
     return _fills(left) and _fills(right)
+
+
+def _keep_own_lines(rows: Sequence[Row], gutter: float) -> bool:
+    """Whether the lines on both sides of a gutter follow each other closely, each side at heights of its own.
+
+    The rows of a table are level. A label beside a text of several lines is not, but then labels are far apart.
+    """
+    words = [word for row in rows for word in row.words]
+    sides = [list(read_rows([word for word in words if (word.left < gutter) is is_left])) for is_left in (True, False)]
+    if min(map(len, sides)) < _OWN_LINES:
+        return False
+    for side in sides:
+        steps = [above.anchor.middle - below.anchor.middle for above, below in itertools.pairwise(side)]
+        if statistics.median(steps) > _OWN_STEP * statistics.median(row.anchor.height for row in side):
+            return False
+    few, many = sorted(sides, key=len)
+    heights = sorted(row.anchor.middle for row in many)
+    level = 0
+    for row in few:
+        place, near = bisect.bisect(heights, row.anchor.middle), _OWN_LEVEL * row.anchor.height
+        level += any(abs(other - row.anchor.middle) <= near for other in heights[max(0, place - 1) : place + 1])
+    return level <= _MAX_LEVEL * len(few)
 
 
 def _fills(sides: Sequence[Sequence[Sequence[Word]]]) -> bool:

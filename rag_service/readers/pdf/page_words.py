@@ -286,7 +286,7 @@ def _part_columns(words: list[Word], text_page: Any) -> list[Word]:
             parted.append(word)
             continue
         inside = bisect.bisect_right(starts, word.left)
-        if inside == len(starts) or starts[inside] >= word.right:
+        if not _is_wide(word) and (inside == len(starts) or starts[inside] >= word.right):
             parted.append(word)
             continue
         parted += _part(
@@ -306,7 +306,7 @@ def part_at_rule(word: Word, text_page: Any, rule: float) -> list[Word]:
 
 
 def _part(word: Word, text_page: Any, *, is_edge: Callable[[float], bool]) -> list[Word]:
-    """Part a word where one text is printed over another, or where the second of two texts begins at a column's edge.
+    """Part a word where one text is printed over or far from another, or the second one begins at a column's edge.
 
     Only between two numbers. The first part then ends before the gap that it runs over.
     """
@@ -316,26 +316,33 @@ def _part(word: Word, text_page: Any, *, is_edge: Callable[[float], bool]) -> li
     if pdfium.FPDFText_GetUnicode(text_page, word.at + length - 1) != ord(word.text[-1]):  # a mark made it shorter
         return [word]
     texts = [_text_object(text_page, word.at), _text_object(text_page, word.at + length - 1)]
-    if texts[0] == texts[1]:
+    is_wide = _is_wide(word)
+    if texts[0] == texts[1] and not is_wide:
         return [word]
     texts[1:1] = [_text_object(text_page, word.at + place) for place in range(1, length - 1)]
-    seams = [place for place in range(1, length) if texts[place] != texts[place - 1]]
-    cuts: list[tuple[int, float]] = []
+    seams = [place for place in range(1, length) if is_wide or texts[place] != texts[place - 1]]
+    cuts: list[tuple[int, float, float]] = []  # place, and where the gap before it begins and ends
     for place in seams:
         if not _NUMBERS_MEET.fullmatch(word.text, place - 1, place + 1):
             continue
         end = _sides(text_page, word.at + place - 1, word.turns)[1]
         start = _sides(text_page, word.at + place, word.turns)[0]
-        if end - start > _OVERLAP * word.height or (len(seams) == 1 and is_edge(start)):
-            cuts.append((place, start))
+        overlap = (end - start) / word.height
+        if overlap > _OVERLAP or ((-overlap > COLUMN_GAP or len(seams) == 1) and is_edge(start)):
+            cuts.append((place, end, start))
     parts: list[Word] = []
     begin, left = 0, word.left
-    for place, start in cuts:
-        right = max(left, start - 2 * COLUMN_GAP * word.height)
+    for place, end, start in cuts:
+        right = min(end, max(left, start - 2 * COLUMN_GAP * word.height))
         parts.append(word._replace(text=word.text[begin:place], left=left, right=right, at=word.at + begin))
         begin, left = place, start
     last = word._replace(text=word.text[begin:], left=left, at=word.at + begin, spaced=word.spaced or begin > 0)
     return [*parts, last]
+
+
+def _is_wide(word: Word) -> bool:
+    """Whether there is more than its characters can fill: no digit is as wide as it is high."""
+    return word.right - word.left > len(word.text) * word.height
 
 
 def _place(x: float) -> int:

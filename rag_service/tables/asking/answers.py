@@ -14,12 +14,14 @@ import structlog
 
 from rag_service.domain import Hit, Identity
 from rag_service.errors import InputError
+from rag_service.language.inflections import fold_word
 from rag_service.language.languages import language_codes, load_language
-from rag_service.language.words import words
+from rag_service.language.words import is_stop_word, words
 from rag_service.store.database import Connection, Database
+from rag_service.store.rows import fetch_value
 from rag_service.tables.asking.certainty import settle, states
 from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
-from rag_service.tables.asking.execute import STATEMENT_MS, execute, limit_statements, read_quotes
+from rag_service.tables.asking.execute import execute, read_quotes
 from rag_service.tables.asking.planning.plans import Operation, Plan
 from rag_service.tables.asking.planning.question import Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
@@ -36,7 +38,14 @@ from rag_service.turns import Turns
 
 log = structlog.get_logger(__name__)
 
+STATEMENT_MS = 2_000  # time limit of a statement
 MAX_DOCUMENTS = 5  # whose tables one question looks at, those of the best passages
+# Phrases without one of which no operation is asked for.
+_OPERATION_PHRASES = (
+    "count", "amount", "sum", "mean", "median", "maximum", "minimum", "difference", "ratio", "share",
+    "more", "at_least", "less", "at_most", "after", "since", "before", "between", "none_left", "pending",
+)  # fmt: skip
+_CONTRACTED = "t"  # of "hasn't"
 _AT_ONCE = 1  # transactions over tables of one process
 _SEVERAL = re.compile(r"\?\s+\w|\n")  # questions in one text, such as a follow-up after the one before
 _EXTENSION = re.compile(r"\w\.[A-Za-z]{3,4}\b")  # of a file that the question names
@@ -62,6 +71,34 @@ def _other_phrases(language: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{phrases})\b")
 
 
+def may_ask_operation(text: str, language: str) -> bool:
+    """Return whether a word of a question may ask for an operation, a row by its order, a period or what is missing.
+
+    A look that finds more than the planner does: without one of these words, only a cell can be asked for.
+    """
+    found = words(text)
+    if any(word[0].isdigit() for word in found):
+        return True
+    single, phrases = _operation_words(language)
+    return not single.isdisjoint(found) or phrases.search(" ".join(found)) is not None
+
+
+@cache
+def _operation_words(language: str) -> tuple[frozenset[str], re.Pattern[str]]:
+    """Return the words, and the pattern of the phrases, that may ask for an operation."""
+    data = load_language(language)
+    tables, proof = data.tables, data.proof
+    by_side = (*tables.superlatives.values(), *tables.comparatives.values())
+    single = tables.most.union(
+        tables.least, tables.than, tables.first, tables.last, proof.negations, *proof.months, *proof.weekdays,
+        *(names for concepts in by_side for names in concepts.values()), _CONTRACTED,
+    )  # fmt: skip
+    phrases = [phrase for name in _OPERATION_PHRASES for phrase in tables.phrases[name]]
+    compared = (phrase.partition(" ") for phrase in phrases)  # "higher" of "higher than"
+    before_than = [first for first, _, last in compared if last in tables.than]
+    return single.union(before_than), re.compile(rf"\b(?:{'|'.join(map(re.escape, phrases))})\b")
+
+
 class _TooSlowError(Exception):
     """A statement took longer than `STATEMENT_MS`."""
 
@@ -84,14 +121,15 @@ class TableAnswers:
     ) -> ComputedAnswer | None:
         """Return the computed answer; None if the question is not one for these tables. No model is called.
 
-        Without a cell or a page of a document with tables among the passages, the database is not asked. Several
-        questions in one text are not computed: "the total of Ventas?" and "and of Compras?" would become one total of
-        both.
+        Without a cell or a page of a document with tables among the passages, the database is not asked. A question
+        that asks for no operation and shares no cell with a table is not read any further. Several questions in one
+        text are not computed: "the total of Ventas?" and "and of Compras?" would become one total of both.
 
         Raises:
             StoreError: the database fails.
         """
-        may_ask_rows, names_files = not asks_otherwise(text, language), len(_EXTENSION.findall(text)) > 1
+        may_ask_rows = language in language_codes() and not asks_otherwise(text, language)
+        names_files = len(_EXTENSION.findall(text)) > 1
         if not (may_ask_rows or names_files) or _SEVERAL.search(text.strip()):
             return None
         documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _may_hold_rows(hit)))
@@ -99,12 +137,16 @@ class TableAnswers:
         if not documents:
             return None
         question = figure = None
-        if may_ask_rows:
-            question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
-        if question is None and figure is None and not names_files:
-            return None
+        is_sure = names_files or may_ask_operation(text, language)
         try:
             async with self._limited(identity) as connection:
+                if not (is_sure or await _may_hold_answer(connection, documents, _keys_of(text, language))):
+                    return None
+                if may_ask_rows:
+                    question = read_question(text, language)
+                    figure = read_figure_question(text, language, self._synonyms)
+                if question is None and figure is None and not names_files:
+                    return None
                 tables = await find_tables(connection, documents)
                 found = await _compare(connection, text if names_files else None, language, question, tables)
                 if found is None and question is not None:
@@ -158,10 +200,34 @@ class TableAnswers:
         """A transaction whose statements have a time limit; one at a time, which leaves the processor to search."""
         async with self.turns.take(identity.user_id), self._database.transaction(identity) as connection:
             try:
-                await limit_statements(connection)
+                await connection.execute(f"SET LOCAL statement_timeout = {STATEMENT_MS}")
                 yield connection
             except psycopg.errors.QueryCanceled as error:
                 raise _TooSlowError from error
+
+
+def _keys_of(text: str, language: str) -> list[str]:
+    """Return the words of a question that cells may hold, as cells are compared: those with a meaning, and names."""
+    named = {word for part in text.split()[1:] if part[0].isupper() for word in words(part)}
+    empty = load_language(language).tables.before_nouns if language in language_codes() else ()
+    return [
+        fold_word(word) for word in words(text) if word in named or not (word in empty or is_stop_word(word, language))
+    ]
+
+
+async def _may_hold_answer(connection: Connection, documents: Sequence[UUID], keys: Sequence[str]) -> bool:
+    """Return whether tables of documents may answer a question that asks for no operation.
+
+    They hold one of its words in a cell, as far as cells are kept together, a column of yes and no, which is asked for
+    by its name, or figures by periods, which go by many names.
+    """
+    query = """
+        SELECT EXISTS (
+            SELECT FROM tables t WHERE t.document_id = ANY(%s::uuid[])
+            AND (t.by_period OR t.columns @> '[{"kind": "boolean"}]' OR EXISTS (
+                SELECT FROM table_texts c WHERE c.table_id = t.id AND (c.keys IS NULL OR EXISTS (
+                    SELECT FROM unnest(c.keys) AS key WHERE string_to_array(key, ' ') && %s::text[])))))"""
+    return bool(await fetch_value(connection, query, [list(documents), list(keys)]))
 
 
 async def _compare(

@@ -17,7 +17,6 @@ from rag_service.tables.asking.planning.plans import Filter, Operation, Plan, Re
 from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import MAX_LISTED, NO_ROWS, Kind, RowNumbers, StoredTable
 
-STATEMENT_MS = 2_000  # time limit of a statement
 MAX_ROWS = 10  # rows named in an answer
 MAX_GROUPS = 30
 _CODE = re.compile(r"(?=\S*\d)\S+")  # "A-103"
@@ -124,13 +123,8 @@ class Result:
         return None
 
 
-async def limit_statements(connection: Connection) -> None:
-    """Each further statement of the transaction ends after `STATEMENT_MS`."""
-    await connection.execute(f"SET LOCAL statement_timeout = {STATEMENT_MS}")
-
-
 async def execute(connection: Connection, plan: Plan) -> Result:
-    """The result of a plan. Raises psycopg.errors.QueryCanceled after `STATEMENT_MS`."""
+    """The result of a plan. Raises psycopg.errors.QueryCanceled if the transaction limits its statements."""
     parameters: dict[str, Any] = {
         "table": plan.table.id,
         "column": key_column(plan.table) if plan.column is None else plan.column,

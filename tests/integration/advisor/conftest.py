@@ -16,7 +16,6 @@ from rag_service.advisor.advisor import Advisor
 from rag_service.advisor.article import ArticleFinder
 from rag_service.answering.engine import CitedQueryEngine, build_engine
 from rag_service.answering.prompt.templates import load_prompts
-from rag_service.answering.quoting.choice import ExtractiveLLM
 from rag_service.api.advisor.routes import AdvisorServices, advisor_router
 from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity, ParsedDocument
 from rag_service.indices import load_index
@@ -68,7 +67,7 @@ async def open_advisor(database: Database, fake_embedding: FakeEmbedding, checko
 
         async def opened(more: Mapping[str, bytes] | None = None, **changes: Any) -> Opened:
             settings = Settings(**{"similarity_threshold": 0.05, **changes})
-            chat = build_chat(settings, extractive=ExtractiveLLM(), retries=RetryPolicy(first_wait=0.01, jitter=0.0))
+            chat = build_chat(settings, retries=RetryPolicy(first_wait=0.01, jitter=0.0))
             stack.push_async_callback(chat.aclose)
             async with database.transaction(ADMIN) as connection:
                 corpus = await create_corpus(

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from rag_service.agents.chat import ChatQuery
 from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
-from rag_service.answering.quoting.choice import ExtractiveLLM
+from rag_service.answering.quoting.quoter import Quoter
 from rag_service.answering.record import recorded_question
 from rag_service.answering.synthesizer import CitedResponse
 from rag_service.components import Components
@@ -397,14 +397,14 @@ async def test_a_question_asked_again_has_the_same_answer_without_being_worked_o
 ) -> None:
     await ingest(LEAVE)
     worked = 0
-    work = ExtractiveLLM._answer
+    work = Quoter.choose
 
-    async def counted(self: ExtractiveLLM, messages: Any) -> Any:
+    async def counted(self: Quoter, evidence: Any) -> Any:
         nonlocal worked
         worked += 1
-        return await work(self, messages)
+        return await work(self, evidence)
 
-    monkeypatch.setattr(ExtractiveLLM, "_answer", counted)
+    monkeypatch.setattr(Quoter, "choose", counted)
     first, again = [await events_of(service, ask("How many days of vacation are there?")) for _ in range(2)]
     assert worked == 1
     assert [type(event) for event in again] == [type(event) for event in first]

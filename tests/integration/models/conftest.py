@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.llms import MockLLM
 
 from rag_service.models.llm.model import ChatModel, build_chat
 from rag_service.models.servers.resilience import RetryPolicy
@@ -49,7 +48,7 @@ async def make_chat(make_settings: MakeSettings) -> AsyncIterator[MakeChat]:
     built: list[ChatModel] = []
 
     def make(**overrides: object) -> ChatModel:
-        chat = build_chat(make_settings(**overrides), extractive=MockLLM(), retries=QUICK)
+        chat = build_chat(make_settings(**overrides), retries=QUICK)
         built.append(chat)
         return chat
 

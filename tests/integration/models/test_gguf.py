@@ -16,7 +16,6 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from llama_index.core.llms import MockLLM
 
 from rag_service.app import create_app
 from rag_service.cli.checks import check_live
@@ -52,7 +51,7 @@ time.sleep(600)
 @pytest.fixture
 async def chat() -> AsyncIterator[ChatModel]:
     require_small_model()
-    built = build_chat(Settings(**SETTINGS), extractive=MockLLM())
+    built = build_chat(Settings(**SETTINGS))
     yield built
     await built.aclose()
 
@@ -80,7 +79,7 @@ async def test_a_server_that_is_killed_is_started_again_and_ends_with_the_servic
 
 
 async def test_a_real_server_holds_json_to_its_schema(small_model: SmallModel) -> None:
-    chat = build_chat(Settings(**small_model.settings), extractive=MockLLM())
+    chat = build_chat(Settings(**small_model.settings))
     schema = numbered_schema("verdicts", 2, {"supported": {"type": "boolean"}})
     reply = json.loads(await chat.complete_json(MESSAGES, schema, max_tokens=120))
     await chat.aclose()
@@ -89,7 +88,7 @@ async def test_a_real_server_holds_json_to_its_schema(small_model: SmallModel) -
 
 @pytest.mark.slow
 async def test_a_prompt_longer_than_the_window_is_refused(small_model: SmallModel) -> None:
-    chat = build_chat(Settings(**small_model.settings), extractive=MockLLM())
+    chat = build_chat(Settings(**small_model.settings))
     messages = [MESSAGES[0], MESSAGES[1].model_copy(update={"blocks": []})]
     messages[1].content = "padrón municipal " * 2_000
     with pytest.raises(PromptTooLongError) as refused:

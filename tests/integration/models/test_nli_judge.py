@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from llama_index.core.llms import MockLLM
 
 from rag_service.errors import ConfigurationError
 from rag_service.models.judge.calibration import Threshold
@@ -159,7 +158,7 @@ async def test_a_model_that_hangs_is_left_in_time_and_does_not_block_the_loop(fo
 async def test_it_is_built_from_settings_with_its_stored_thresholds(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "judge.json").write_text(f'{{"{folder}": {{"en": {{"threshold": 0, "run": "all"}}}}}}')
     settings = Settings(judge="cross_encoder", judge_model=str(folder), data_dir=tmp_path)  # type: ignore[call-arg]
-    built = build_judge(settings, chat=build_chat(settings, extractive=MockLLM()), write_prompt=lambda claims: [])
+    built = build_judge(settings, chat=build_chat(settings), write_prompt=lambda claims: [])
     assert built is not None
     assert built.name == folder.name
     await built.warm_up()

@@ -7,7 +7,6 @@ from contextlib import aclosing
 
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.llms import MockLLM
 
 from rag_service.errors import ConfigurationError, EmbeddingError, ModelBusyError, ModelError
 from rag_service.models.embedding.embeddings import build_embedding
@@ -41,7 +40,7 @@ def make_settings(openai_server: OpenAIDouble) -> MakeSettings:
 
 @pytest.fixture
 async def chat(make_settings: MakeSettings) -> AsyncIterator[ChatModel]:
-    built = build_chat(make_settings(), extractive=MockLLM(), retries=QUICK)
+    built = build_chat(make_settings(), retries=QUICK)
     yield built
     await built.aclose()
 
@@ -106,7 +105,7 @@ async def test_an_answer_cut_by_its_limit_says_so(chat: ChatModel, openai_server
 async def test_the_server_is_told_whether_to_think(
     make_settings: MakeSettings, openai_server: OpenAIDouble, thinking: object, fields: dict[str, object]
 ) -> None:
-    chat = build_chat(make_settings(thinking=thinking), extractive=MockLLM(), retries=QUICK)
+    chat = build_chat(make_settings(thinking=thinking), retries=QUICK)
     await collect(chat.stream(MESSAGES))
     await chat.aclose()
     [body] = openai_server.bodies(CHAT)
@@ -161,7 +160,7 @@ async def test_a_reader_who_leaves_ends_the_request(chat: ChatModel, openai_serv
 
 
 async def test_silence_between_tokens_ends_in_time(make_settings: MakeSettings, openai_server: OpenAIDouble) -> None:
-    chat = build_chat(make_settings(token_timeout=0.3), extractive=MockLLM(), retries=QUICK)
+    chat = build_chat(make_settings(token_timeout=0.3), retries=QUICK)
     openai_server.script(CHAT, Reply(deltas=("The",), hang=True))
     with pytest.raises(ModelError, match="in time"):
         async with aclosing(chat.stream(MESSAGES)) as stream:

@@ -15,7 +15,7 @@ from rag_service.retrieval.question import Question
 from rag_service.store.accounts.users import create_user
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.tables.asking import answers, execute
+from rag_service.tables.asking import answers
 from tests.integration.answers.conftest import OpenService, open_service
 from tests.integration.tables.conftest import Library, files_of, is_computed, open_library
 
@@ -86,7 +86,7 @@ async def test_a_computation_beyond_the_time_limit_is_told(library: Library, mon
         await connection.execute("SELECT pg_sleep(10)")
 
     monkeypatch.setattr(answers, "execute", slow)
-    monkeypatch.setattr(execute, "STATEMENT_MS", 100)
+    monkeypatch.setattr(answers, "STATEMENT_MS", 100)
     answer = await library.ask(STOCK)
     assert "longer than the time limit" in answer.text
     assert answer.decision is not Decision.CAN_PROCEED

@@ -20,8 +20,7 @@ from rag_service.store.accounts.users import create_user
 from rag_service.store.documents.documents import DocumentInput, delete_document, read_text
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.tables import encoding
-from rag_service.tables.asking.answers import TableAnswers
-from rag_service.tables.asking.execute import STATEMENT_MS
+from rag_service.tables.asking.answers import STATEMENT_MS, TableAnswers
 from rag_service.tables.storage import find_examples, find_tables, find_values
 from tests.conftest import FakeEmbedding
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
@@ -205,6 +204,19 @@ async def test_no_statement_reads_all_tables_and_all_have_a_time_limit(service: 
     statements = [one for one in watched.seen if one not in limits]
     assert len(statements) == 5  # tables, values, the operation, the place of its cells, the quote
     assert await find_seq_scans(service.database, LOCAL_ADMIN, statements) == []
+
+
+async def test_a_question_that_shares_no_cell_is_looked_at_once(service: Components, ingest: Ingest) -> None:
+    """What asks for no operation is read on only if a table may hold one of its words."""
+    await ingest(CSV, "tents.csv")
+    hits = (await service.engine.search(Question(QUESTION, identity=LOCAL_ADMIN))).passages
+    count = []
+    for question in ("Where is the tent dried?", "Which tent is red?"):
+        watched = WatchedDatabase(service.database)
+        await TableAnswers(watched).compute(question, hits, language="en", identity=LOCAL_ADMIN)
+        assert await find_seq_scans(service.database, LOCAL_ADMIN, watched.seen[1:]) == []
+        count.append(len(watched.seen))
+    assert count[0] == 2 < count[1]  # the time limit, and whether a cell is shared
 
 
 @pytest.mark.slow

@@ -26,8 +26,8 @@ def agent(**fields: Any) -> Agent:
 
 def models(**settings: Any) -> AgentModels:
     chosen = Settings(**settings)
-    base = build_chat(chosen, extractive=MockLLM())
-    return AgentModels(chosen, base, lambda adapted: build_chat(adapted, extractive=MockLLM()))
+    base = build_chat(chosen)
+    return AgentModels(chosen, base, lambda adapted: build_chat(adapted))
 
 
 def test_a_class_path_that_the_administrator_lists_is_used_with_the_agents_own_limits() -> None:

@@ -24,7 +24,7 @@ def test_importing_and_building_models_loads_neither_torch_nor_transformers() ->
         from rag_service.settings import Settings
         for strategy in ("none", "heuristic", "sbert"):
             settings = Settings(rerank_strategy=strategy)
-            chat = build_chat(settings, extractive=MockLLM())
+            chat = build_chat(settings)
             build_reranker(settings, chat=chat)
         build_embedding(settings)
         print({"torch", "transformers", "sentence_transformers", "openai", "onnxruntime"} & set(sys.modules))

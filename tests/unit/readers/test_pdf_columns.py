@@ -217,3 +217,40 @@ def test_a_short_heading_between_columns_divides_them() -> None:
     columns = {15: HARBOUR, 110: BICYCLES}, {15: PARTY, 110: HARBOUR}
     text = text_of([(columns[0], 40, 10), ({15: ["Parties"]}, 85, 18), (columns[1], 97, 10)])
     assert text == "\n".join([*HARBOUR, "", *BICYCLES, "", "Parties", "", *PARTY, "", *HARBOUR])
+
+
+def test_a_list_of_contents_in_two_columns_is_read_one_after_the_other() -> None:
+    left = [
+        f"{name} {'.' * 20} {page}"
+        for page, name in enumerate(
+            (
+                "The Brown Bear",
+                "The Great Grey Wolf",
+                "The Northern Lynx",
+                "The Little Red Fox",
+                "The Big Snowy Owl",
+                "Deer of the Woods",
+            )
+        )
+    ]
+    right = [f"{name} of the Hills and Rivers {'.' * 20} {page}" for page, name in enumerate("ABCDEF", start=10)]
+    assert read({15: left, 110: right}).replace("  ", " ") == "\n".join([*left, "", *right])
+
+
+def test_columns_whose_lines_stand_at_heights_of_their_own_are_read_one_after_the_other() -> None:
+    """A list with figures beside prose: neither is prose enough alone."""
+    items = [f"({place}) Morpheridine {'.' * 28} {9600 + place}" for place in range(12)]
+    prose = [*HARBOUR, *BICYCLES]
+    blocks = [({column: [line]}, 40 + row * step, 10) for column, lines, step in ((15, items, 4.5), (110, prose, 5.1))
+              for row, line in enumerate(lines)]  # fmt: skip
+    text = text_of(sorted(blocks, key=lambda block: block[1]))
+    assert [line.replace("  ", " ") for line in text.split("\n") if line] == [*items, *prose]
+
+
+def test_labels_in_the_middle_of_their_texts_are_read_with_them() -> None:
+    labels = [({15: [f"Rule {place}"]}, 42.25 + place * 9, 10) for place in range(12)]
+    texts = [({80: [line]}, 40 + row * 4.5, 10) for row, line in enumerate([*HARBOUR, *BICYCLES] * 2)]
+    lines = text_of(sorted([*labels, *texts], key=lambda block: block[1])).split("\n")
+    first, last = (next(at for at, line in enumerate(lines) if f"Rule {place} " in f"{line} ") for place in (0, 11))
+    assert first < 3
+    assert last > len(lines) - 4

@@ -10,7 +10,7 @@ from fpdf.enums import TableBordersLayout
 
 from rag_service.readers.parse import parse
 from tests.timing import seconds_of
-from tests.unit.readers.samples import pdf_of_objects
+from tests.unit.readers.samples import pdf_of_objects, pdf_with_stream
 
 FLEET = (
     ("Plate", "Model", "Lease ends", "Remarks"),
@@ -298,3 +298,22 @@ def test_a_strip_too_low_for_a_text_does_not_end_the_names_of_columns() -> None:
     assert lines_of(draw)[-1] == (
         "Loan: 1 year | Standard Rate: 4.0% | Standard Fee: 5.3% | Package Rate: 3.8% | Package Fee: 5.1%"
     )
+
+
+def test_upright_rules_that_end_within_a_row_part_the_names_of_groups_from_those_below_them() -> None:
+    groups = (("Pre-Pawn", 100), ("Return to Seller", 220))
+    lines = [(60, 60, 60, 168), (100, 60, 100, 168), (220, 60, 220, 168), (340, 60, 340, 168)]
+    lines += [(x, 60, x, 144) for x in (140, 180, 260, 300)]  # they end between the two lines of names
+    lines += [(60, y, 340, y) for y in (168, 120, 90, 60)]
+    words = [(62, 128, "State"), *((left + 60 - 2.2 * len(name), 150, name) for name, left in groups)]
+    words += [(x + 3, 128, name) for x, name in zip(range(100, 340, 40), ("Hand", "Long", "Other") * 2, strict=True)]
+    for y, name, figures in ((98, "Utah", range(11, 17)), (68, "Ohio", range(21, 27))):
+        words += [(62, y, name), *((x + 20, y, str(n)) for x, n in zip(range(100, 340, 40), figures, strict=True))]
+    content = ["0.55 0 0 0.55 0 0 cm", *(f"{x} {y} m {right} {top} l S" for x, y, right, top in lines)]
+    content += [f"BT /F1 8 Tf {x} {y} Td ({text}) Tj ET" for x, y, text in words]
+    assert read(pdf_with_stream("\n".join(content).encode())) == [
+        "State: Utah | Pre-Pawn Hand: 11 | Pre-Pawn Long: 12 | Pre-Pawn Other: 13 | "
+        "Return to Seller Hand: 14 | Return to Seller Long: 15 | Return to Seller Other: 16",
+        "State: Ohio | Pre-Pawn Hand: 21 | Pre-Pawn Long: 22 | Pre-Pawn Other: 23 | "
+        "Return to Seller Hand: 24 | Return to Seller Long: 25 | Return to Seller Other: 26",
+    ]

@@ -279,6 +279,13 @@ def test_a_number_drawn_in_pieces_is_one(row: tuple[tuple[int, str], ...]) -> No
     assert last == "".join(text for _, text in row)
 
 
+def test_figures_of_two_columns_drawn_at_once_with_wide_spaces_are_two() -> None:
+    rows = (70, "[(3)-4000(7)] TJ"), (60, "24 Tc (00) Tj"), (50, "[(5)-4000(9)] TJ")
+    drawn = " ".join(f"BT /F1 6 Tf 20 {y} Td {text} ET" for y, text in rows)
+    assert text_of(drawn.encode()).split("\n") == ["3  7", "0  0", "5  9"]
+    assert text_of(b"BT /F1 6 Tf 20 60 Td 6 Tc (2024) Tj ET") == "2024"  # nothing says that it is two
+
+
 def test_old_style_figures_of_a_font_without_a_height_are_not_raised() -> None:
     """Their boxes are those of the glyphs: a "1" is small beside a "3" that reaches below the line."""
     glyphs = [b"500 0 0 -200 500 500 d1 0 -200 500 700 re f", b"500 0 0 0 500 450 d1 0 0 500 450 re f"]

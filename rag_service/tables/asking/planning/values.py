@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from rag_service.language.inflections import fold_words
 from rag_service.tables.asking.planning.conditions import match_months_of_year
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, find_runs
 from rag_service.tables.asking.planning.question import Comparison
-from rag_service.tables.model import fold_words
 
 _BETWEEN_VALUES = re.compile(r"[,;/&\n]")
 _MAX_SHARE = 4  # words of a value for each that is named

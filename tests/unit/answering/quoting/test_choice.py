@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from llama_index.core import MockEmbedding
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.proof.verify import verify_answer
 from rag_service.answering.quoting.choice import (
-    Evidence,
-    ExtractiveLLM,
-    GroundedMessage,
-    compose,
+    choose_quotes,
     rate_by_vectors,
     rate_by_words,
-    select_sentences,
 )
 from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES
-from rag_service.answering.quoting.sentences import read_sentences
+from rag_service.answering.quoting.quotes import Evidence
+from rag_service.answering.quoting.sentences import Sentence, read_sentences
 from rag_service.answering.quoting.weights import WORD_FEATURES, load_weights
 from rag_service.domain import Hit, Location, Span
-from rag_service.errors import ModelOutputError
 from rag_service.language.languages import language_codes
 from rag_service.language.words import terms
 from rag_service.models.embedding.local import Engine, LocalEmbedding
@@ -42,9 +39,13 @@ def evidence(question: str, *hits: Hit, language: str = "en") -> Evidence:
     return Evidence(question=question, language=language, hits=hits, weights=weights, refusal=REFUSAL)
 
 
+async def choose(asked: Evidence, *options: Any, **more: Any) -> Sequence[Sentence]:
+    return (await choose_quotes(asked, *options, **more)).sentences
+
+
 async def best(question: str, *texts: str, language: str = "en") -> str:
     hits = [make_hit(text, number) for number, text in enumerate(texts, start=1)]
-    sentences = await select_sentences(evidence(question, *hits, language=language), None)
+    sentences = await choose(evidence(question, *hits, language=language), None)
     return sentences[0].text
 
 
@@ -95,7 +96,7 @@ async def test_sentences_are_embedded_with_the_priority_of_a_waiting_user() -> N
             return await super()._aget_text_embeddings(texts)
 
     hit = make_hit("Hall 3 was built for pallets in spring. It fits 1,200 pallets in hall 3.", 1)
-    await select_sentences(evidence("How many pallets fit in hall 3?", hit), Watched(embed_dim=4))
+    await choose_quotes(evidence("How many pallets fit in hall 3?", hit), Watched(embed_dim=4))
     assert asked
     assert all(asked)
     assert not user_waits.get()
@@ -138,7 +139,7 @@ async def test_an_example_does_not_travel_without_what_it_illustrates() -> None:
 
 async def test_header_rows_and_headings_are_not_quoted() -> None:
     text = "## Fees for a loan\n\n| Fee for a loan | Amount |\n|---|---|\n| Loan origination fee | $75 |"
-    sentences = await select_sentences(evidence("What is the fee for a loan?", make_hit(text)), None)
+    sentences = await choose(evidence("What is the fee for a loan?", make_hit(text)), None)
     assert all("Amount" not in sentence.text and "##" not in sentence.text for sentence in sentences)
 
 
@@ -154,7 +155,7 @@ async def test_every_sentence_of_the_answer_verifies_against_its_passage() -> No
         make_hit("* **Line two** makes 30 units an hour.", 2),
     )
     asked = evidence("How many units an hour does line one make?", *hits)
-    answer = "".join(compose(await select_sentences(asked, None), REFUSAL))
+    answer = "".join((await choose_quotes(asked, None)).pieces)
     verification = verify_answer(answer, hits, language="en")
     assert verification.citations
     assert {citation.status.value for citation in verification.citations} == {"verified"}
@@ -162,7 +163,7 @@ async def test_every_sentence_of_the_answer_verifies_against_its_passage() -> No
 
 async def test_an_answer_is_one_quote() -> None:
     text = "\n\n".join(f"The stock of part {number} is counted weekly." for number in range(20))
-    sentences = await select_sentences(evidence("How is the stock counted?", make_hit(text), make_hit(text, 2)), None)
+    sentences = await choose(evidence("How is the stock counted?", make_hit(text), make_hit(text, 2)), None)
     assert len(sentences) == 1
 
 
@@ -176,13 +177,13 @@ async def test_a_synonym_stands_for_the_word_that_was_asked() -> None:
         equivalents={"cuest": 0, "tas": 0, "renov": 1, "dni": 2},
         refusal=REFUSAL,
     )
-    sentences = await select_sentences(asked, None)
+    sentences = await choose(asked, None)
     assert sentences[0].text == "La tasa del DNI es de 12 euros."
 
 
 async def test_neighbours_that_may_both_answer_are_one_quote() -> None:
     hit = make_hit("Bolts of the engine are blue. Bolts of the engine are cold. Lunch is at noon.", 1)
-    first, *_ = await select_sentences(evidence("What are bolts of the engine?", hit), None)
+    first, *_ = await choose(evidence("What are bolts of the engine?", hit), None)
     assert first.text == "Bolts of the engine are blue. Bolts of the engine are cold."
 
 
@@ -197,7 +198,7 @@ def test_the_title_of_the_document_is_no_quote() -> None:
 
 async def test_a_clear_answer_is_quoted_alone() -> None:
     hit = make_hit("Bolts are always blue. Coffee costs some money. The engine failed in May. It had lost oil.", 1)
-    sentences = await select_sentences(evidence("When has the engine failed?", hit), None)
+    sentences = await choose(evidence("When has the engine failed?", hit), None)
     assert [sentence.text for sentence in sentences] == ["The engine failed in May."]
 
 
@@ -215,22 +216,12 @@ def test_every_language_has_weights_for_every_feature(language: str) -> None:
 
 
 async def test_passages_without_a_sentence_give_the_refusal() -> None:
-    assert compose(await select_sentences(evidence("Why?", make_hit("12 | 13")), None), REFUSAL) == [REFUSAL]
+    assert (await choose_quotes(evidence("Why?", make_hit("12 | 13")), None)).pieces == [REFUSAL]
 
 
-async def test_it_streams_like_any_other_llm() -> None:
-    message = GroundedMessage(
-        role=MessageRole.USER,
-        content="Where?",
-        evidence=evidence("Where is gate 4?", make_hit("Gate 4 is in the north.")),
-    )
-    deltas = [chunk.delta async for chunk in await ExtractiveLLM().astream_chat([message])]
-    assert "".join(delta or "" for delta in deltas) == "Gate 4 is in the north. [C1]"
-
-
-async def test_a_chat_without_evidence_is_refused_and_says_how_to_fix_it() -> None:
-    with pytest.raises(ModelOutputError, match="configure a chat model"):
-        await ExtractiveLLM().astream_chat([ChatMessage(role=MessageRole.USER, content="Hello")])
+async def test_no_control_character_of_a_passage_reaches_a_terminal() -> None:
+    quotes = await choose_quotes(evidence("Where is gate 4?", make_hit("Gate 4 is in\x1b[2J the north.")), None)
+    assert "".join(quotes.pieces) == "Gate 4 is in\ufffd[2J the north. [C1]"
 
 
 def rows_hit(*lines: str, sheet: str = "Limits") -> Hit:
@@ -242,7 +233,7 @@ def rows_hit(*lines: str, sheet: str = "Limits") -> Hit:
 async def test_a_row_is_found_by_a_word_of_another_language_than_the_question() -> None:
     hit = rows_hit("Service: Informatique | Repas: 410", "Service: Production | Repas: 950")
     asked = replace(evidence("repas informatique", hit, language="en"), weights={"rep": 2.0, "informat": 2.0})
-    sentences = await select_sentences(asked, None)
+    sentences = await choose(asked, None)
     assert sentences[0].text.startswith("Service: Informatique")
 
 
@@ -250,7 +241,7 @@ async def test_rows_of_a_markdown_table_keep_their_header_and_verify() -> None:
     rows = "| Starter | $9 | 10 |\n| Team | $49 | 100 |\n| Big | $199 | 1,000 |"
     text = f"| Plan | Price | Monitors |\n|---|:--|---|\n{rows}"
     hits = (make_hit(text),)
-    answer = "".join(compose(await select_sentences(evidence("monitors of Starter and Big", *hits), None), REFUSAL))
+    answer = "".join((await choose_quotes(evidence("monitors of Starter and Big", *hits), None)).pieces)
     assert answer.splitlines()[:2] == text.splitlines()[:2]
     assert answer.splitlines()[2:] == ["| Starter | $9 | 10 | [C1]"]
     verification = verify_answer(answer, hits, language="en")
@@ -264,7 +255,7 @@ async def test_headings_without_a_sign_are_not_quoted() -> None:
     path = Location(headings=("5. Risk prevention",))
     hit = make_hit(text, 1)
     hit = replace(hit, chunk=replace(hit.chunk, spans=(Span(start=0, end=len(text), location=path),)))
-    sentences = await select_sentences(evidence("Who is the head of risk prevention?", hit), None)
+    sentences = await choose(evidence("Who is the head of risk prevention?", hit), None)
     assert [sentence.text for sentence in sentences] == ["The head of risk prevention is Lucía Bernad."]
 
 
@@ -281,7 +272,7 @@ async def test_headings_without_a_sign_are_not_quoted() -> None:
 )
 async def test_a_question_in_the_document_is_never_quoted(question: str, text: str, quoted: str) -> None:
     """It holds the user's words and answers nothing."""
-    sentences = await select_sentences(evidence(question, make_hit(text)), None)
+    sentences = await choose(evidence(question, make_hit(text)), None)
     assert [sentence.text for sentence in sentences] == [quoted]
 
 
@@ -290,9 +281,8 @@ async def test_the_choice_tells_how_far_the_first_quote_leads() -> None:
     unclear = evidence(
         "What is the fee for a loan?", make_hit("A loan has a fee here.\n\nThe loan and a fee are here.")
     )
-    for asked in (clear, unclear):
-        await select_sentences(asked, None)
-    assert clear.signals["lead"] > 0.9 > unclear.signals["lead"] > 0
+    leads = [(await choose_quotes(asked, None)).lead for asked in (clear, unclear)]
+    assert leads[0] > 0.9 > leads[1] > 0
 
 
 async def test_a_range_holds_the_numbers_in_it() -> None:
@@ -353,7 +343,7 @@ async def test_words_choose_the_sentence_if_the_model_in_the_process_fails(tmp_p
     )
     model = LocalEmbedding(folder, load)
     hit = make_hit("The engine failed in May. Lunch is at noon.")
-    first, *_ = await select_sentences(evidence("When has the engine failed?", hit), model, reader=model)
+    first, *_ = await choose(evidence("When has the engine failed?", hit), model, reader=model)
     assert first.text.startswith("The engine failed in May.")
     await model.aclose()
 
@@ -361,9 +351,9 @@ async def test_words_choose_the_sentence_if_the_model_in_the_process_fails(tmp_p
 async def test_a_second_copy_of_a_document_does_not_compete_with_the_first() -> None:
     asked = evidence("How much does the second card cost?", make_hit(CARDS))
     twice = evidence("How much does the second card cost?", make_hit(CARDS), make_hit(CARDS, 2))
-    once = await select_sentences(asked, None)
-    assert [one.text for one in await select_sentences(twice, None)] == [one.text for one in once]
-    assert twice.signals["lead"] == pytest.approx(asked.signals["lead"], abs=0.02)
+    once, again = [await choose_quotes(one, None) for one in (asked, twice)]
+    assert [one.text for one in again.sentences] == [one.text for one in once.sentences]
+    assert again.lead == pytest.approx(once.lead, abs=0.02)
 
 
 def test_names_and_questions_are_not_quoted() -> None:

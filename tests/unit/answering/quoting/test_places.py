@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 import pytest
 
-from rag_service.answering.quoting.choice import Evidence, rate_by_words, select_sentences
+from rag_service.answering.quoting.choice import choose_quotes, rate_by_words
 from rag_service.answering.quoting.places import MAX_PLACES, Excerpt, asked_forms, cut_around, find_marked
+from rag_service.answering.quoting.quotes import Evidence
 from rag_service.answering.quoting.sentences import read_sentences
 from rag_service.language.words import find_words
 from tests.unit.answering.quoting.test_choice import evidence, make_hit
 
 
-async def places_of(question: str, *texts: str) -> tuple[Evidence, list[Excerpt]]:
+async def places_of(question: str, *texts: str) -> tuple[Evidence, Sequence[Excerpt]]:
     asked = evidence(question, *(make_hit(text, number) for number, text in enumerate(texts, start=1)))
-    await select_sentences(asked, None)
-    return asked, asked.places
+    return asked, (await choose_quotes(asked, None)).places
 
 
 async def test_a_place_is_a_window_of_whole_sentences_around_the_best_one() -> None:
@@ -52,7 +52,7 @@ async def test_no_place_repeats_another() -> None:
     texts = [f"Part {number} is counted weekly. It is counted by hand." for number in (1, 1, 2, 3, 4, 5, 6, 7, 8)]
     asked, places = await places_of("How is a part counted?", *texts)
     assert len(places) == MAX_PLACES == len({place.text for place in places})
-    sentences, _ = rate_by_words(replace(asked, places=[]))
+    sentences, _ = rate_by_words(asked)
     assert len(sentences) > MAX_PLACES
 
 

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.llms import MockLLM
 from structlog.testing import capture_logs
 
 from rag_service.answering.prompt.judging import write_judge_prompt
@@ -318,7 +317,7 @@ async def test_verdicts_are_counted_and_no_claims_are_no_call() -> None:
 
 def build(chat: Any = None, **settings: Any) -> WatchedJudge | None:
     made = Settings(**settings)
-    chat = chat or build_chat(made, extractive=MockLLM())
+    chat = chat or build_chat(made)
     return build_judge(made, chat=chat, write_prompt=lambda *_, **__: JudgePrompt(messages=[], tokens=0))
 
 

@@ -61,22 +61,22 @@ class FakeLLM(MockLLM):
 
 async def test_any_llm_streams_through_it_and_is_called_once() -> None:
     llm = FakeLLM("May", " 30.")
-    chat = build_chat(Settings(), extractive=llm)
+    chat = build_chat(Settings(), llm=llm)
     deltas = [delta async for delta in chat.stream(MESSAGES)]
     assert [delta.text for delta in deltas] == ["May", " 30.", ""]
     assert deltas[-1].prompt_tokens is None
     assert llm._seen == [{}]
-    assert chat.provider == "extractive"
+    assert chat.provider == "FakeLLM"
 
 
 async def test_llama_indexs_own_mock_works_as_it_is() -> None:
-    chat = build_chat(Settings(), extractive=MockLLM(max_tokens=3))
+    chat = build_chat(Settings(), llm=MockLLM(max_tokens=3))
     assert "".join([delta.text async for delta in chat.stream(MESSAGES)]) == "text text text"
 
 
 async def test_max_tokens_of_one_call_is_set_in_the_field_that_llama_indexs_classes_have_for_it() -> None:
     llm = FakeLLM("May")
-    chat = build_chat(Settings(), extractive=llm)
+    chat = build_chat(Settings(), llm=llm)
     assert [delta async for delta in chat.stream(MESSAGES, max_tokens=20)]
     assert [delta async for delta in chat.stream(MESSAGES)]
     assert llm._limits == [20, None]
@@ -84,34 +84,34 @@ async def test_max_tokens_of_one_call_is_set_in_the_field_that_llama_indexs_clas
 
 async def test_a_model_that_ignores_its_limit_is_left() -> None:
     pages = [" ".join(f"word{page * 100 + number}" for number in range(100)) for page in range(1000)]
-    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM(*pages))
+    chat = build_chat(Settings(), llm=FakeLLM(*pages))
     deltas = [delta async for delta in chat.stream(MESSAGES, max_tokens=50)]
     assert len("".join(delta.text for delta in deltas)) == 1000
     assert deltas[-1].finish_reason == "length"
 
 
 async def test_what_cannot_be_stored_is_replaced_in_what_a_model_says() -> None:
-    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM("a\0b", "\ud800 c\x1b[2J", "\ud83d\ude00"))
+    chat = build_chat(Settings(), llm=FakeLLM("a\0b", "\ud800 c\x1b[2J", "\ud83d\ude00"))
     text = "".join([delta.text async for delta in chat.stream(MESSAGES)])
     assert text == "a\ufffdb\ufffd c\ufffd[2J\N{GRINNING FACE}"
 
 
 async def test_white_space_is_no_answer() -> None:
-    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM("\n", " \n"))
+    chat = build_chat(Settings(), llm=FakeLLM("\n", " \n"))
     with pytest.raises(ModelError):
         [delta async for delta in chat.stream(MESSAGES)]
-    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM("\n", " May", " 30."))
+    chat = build_chat(Settings(), llm=FakeLLM("\n", " May", " 30."))
     assert "".join([delta.text async for delta in chat.stream(MESSAGES)]) == "May 30."
 
 
 async def test_an_error_of_the_service_itself_passes_unchanged() -> None:
-    chat = build_chat(Settings(), extractive=FakeLLM("May", ContextOverflowError("too long")))
+    chat = build_chat(Settings(), llm=FakeLLM("May", ContextOverflowError("too long")))
     with pytest.raises(ContextOverflowError):
         [delta async for delta in chat.stream(MESSAGES)]
 
 
 async def test_any_other_error_is_a_model_error_without_internals() -> None:
-    chat = build_chat(Settings(), extractive=FakeLLM(ValueError("secret detail")))
+    chat = build_chat(Settings(), llm=FakeLLM(ValueError("secret detail")))
     with pytest.raises(ModelError) as caught:
         [delta async for delta in chat.stream(MESSAGES)]
     assert "secret" not in caught.value.message
@@ -119,7 +119,7 @@ async def test_any_other_error_is_a_model_error_without_internals() -> None:
 
 
 async def test_a_model_without_structured_output_says_so() -> None:
-    chat = build_chat(Settings(), extractive=FakeLLM("May"))
+    chat = build_chat(Settings())
     assert not chat.structured_output
     with pytest.raises(ModelOutputError):
         await chat.complete_json(MESSAGES, {"type": "object"})
@@ -129,7 +129,7 @@ async def test_a_model_without_structured_output_says_so() -> None:
 
 
 def speaking(*deltas: str) -> ChatModel:
-    return build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM(*deltas))
+    return build_chat(Settings(), llm=FakeLLM(*deltas))
 
 
 async def test_nothing_but_thought_is_no_answer() -> None:
@@ -216,7 +216,7 @@ def limits(**overrides: Any) -> Settings:
 
 
 async def ask(llm: LLM, settings: Settings | None = None, **options: Any) -> list[str]:
-    chat = build_chat(settings or Settings(), extractive=MockLLM(), llm=llm)
+    chat = build_chat(settings or Settings(), llm=llm)
     return [delta.text async for delta in chat.stream(MESSAGES, **options)]
 
 
@@ -229,7 +229,7 @@ async def test_a_custom_llm_answers_whether_or_not_it_gives_deltas_or_streams(op
 
 async def test_a_custom_llm_is_found_by_its_class_path_and_its_options() -> None:
     settings = Settings(chat_provider=f"{__name__}:Scripted", chat_options='{"pieces": ["Yes."]}')
-    chat = build_chat(settings, extractive=MockLLM())
+    chat = build_chat(settings)
     assert [delta.text async for delta in chat.stream(MESSAGES)] == ["Yes.", ""]
     assert (chat.provider, chat.model_name, chat.context_window) == (f"{__name__}:Scripted", "scripted", 4096)
 
@@ -249,7 +249,7 @@ async def test_a_custom_llm_is_found_by_its_class_path_and_its_options() -> None
 )
 def test_a_wrong_provider_is_an_error_at_start(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        build_chat(Settings(**settings), extractive=MockLLM())
+        build_chat(Settings(**settings))
 
 
 async def test_a_blocking_llm_does_not_block_the_event_loop() -> None:
@@ -274,7 +274,7 @@ async def test_a_blocking_llm_that_hangs_is_left_in_time() -> None:
 
 
 async def test_a_custom_llm_that_fails_midway_is_a_model_error_after_what_it_said() -> None:
-    chat = build_chat(Settings(), extractive=MockLLM(), llm=Scripted(fails_after=2))
+    chat = build_chat(Settings(), llm=Scripted(fails_after=2))
     seen: list[str] = []
     with pytest.raises(ModelError, match="stopped before the end") as caught:
         async for delta in chat.stream(MESSAGES):
@@ -310,7 +310,7 @@ async def test_a_reader_who_leaves_ends_a_stream_that_wraps_others() -> None:
 
             return stream()
 
-    chat = build_chat(Settings(), extractive=MockLLM(), llm=Connected())
+    chat = build_chat(Settings(), llm=Connected())
     async with contextlib.aclosing(chat.stream(MESSAGES)) as deltas:
         await anext(deltas)
         await asyncio.sleep(0.05)  # the reading task waits for the reader, not for the model
@@ -318,7 +318,7 @@ async def test_a_reader_who_leaves_ends_a_stream_that_wraps_others() -> None:
 
 
 async def test_json_is_asked_for_in_words_where_the_class_knows_no_schema() -> None:
-    chat = build_chat(Settings(), extractive=MockLLM(), llm=Scripted(pieces=["```json\n{}\n```"]))
+    chat = build_chat(Settings(), llm=Scripted(pieces=["```json\n{}\n```"]))
     assert chat.structured_output
     assert await chat.complete_json(MESSAGES, {"type": "object"}) == "{}"
 

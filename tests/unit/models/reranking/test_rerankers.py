@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from structlog.testing import capture_logs
 
@@ -37,7 +36,7 @@ def texts(hits: Sequence[Hit]) -> list[str]:
 
 def build(strategy: str, chat: ChatModel | None = None, **overrides: Any) -> Any:
     settings = Settings(rerank_strategy=strategy, **overrides)  # type: ignore[arg-type]
-    chat = chat or build_chat(settings, extractive=MockLLM())
+    chat = chat or build_chat(settings)
     return build_reranker(settings, chat=chat)
 
 
