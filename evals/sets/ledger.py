@@ -40,7 +40,8 @@ RULES = (*gate.QUOTE_RULES, *FEATURES)
 ALL = "all"  # sets together
 # Prose of the developed halves, and of blind ones, whose replies nobody reads: they are only counted.
 SETS = (
-    "letters_and_numbers", "office_files_one", "paragraph_and_table", "team_files_one", "versions_one", "who_and_when",
+    "letters_and_numbers", "office_files_one", "paragraph_and_table", "team_files_one", "versions_one",
+    "vet_and_costumes", "who_and_when",
 )  # fmt: skip
 
 
