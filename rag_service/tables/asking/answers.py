@@ -136,16 +136,14 @@ class TableAnswers:
         documents = documents[:MAX_DOCUMENTS]
         if not documents:
             return None
-        question = figure = None
+        question = None
         asks = may_ask_rows and may_ask_operation(text, language)
         try:
             async with self._limited(identity) as connection:
                 if not (asks or names_files or await _may_hold_answer(connection, documents, _keys_of(text, language))):
                     return None
-                if may_ask_rows:
-                    question = read_question(text, language)
-                    figure = read_figure_question(text, language, self._synonyms)
-                if question is None and figure is None and not names_files:
+                question = read_question(text, language) if may_ask_rows else None
+                if question is None and not names_files:
                     return None
                 tables = await find_tables(connection, documents)
                 found = None
@@ -157,8 +155,9 @@ class TableAnswers:
                 if found is not None and (found.wording.warning or found.counts_all):
                     is_stated = question is not None and states(question, hits)
                     found = None if names_files or is_stated else found  # a text says it better
-                if found is None and figure is not None:
-                    found = await _find(connection, figure, documents)
+                if found is None and question is not None:
+                    figure = read_figure_question(text, language, self._synonyms)
+                    found = None if figure is None else await _find(connection, figure, documents)
                 return found
         except _TooSlowError:
             log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
