@@ -247,7 +247,7 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
             return checked
         return limiter.limited(checked, identity)  # the model's time is limited as for answers
 
-    turns = make_turns(shared=settings.auth.mode != "none")
+    turns = make_turns(connections=settings.http.connections, shared=settings.auth.mode != "none")
 
     async def search(question: Question) -> Found:
         async with turns.searches.take(question.identity.user_id):

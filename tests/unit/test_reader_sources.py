@@ -97,6 +97,14 @@ def test_metadata_travels_in_the_front_matter_and_the_text_stays(metadata: dict[
     }
 
 
+def test_half_a_surrogate_pair_costs_one_letter() -> None:
+    found = describe(Document(id_="7", text="Apples \ud800 are red.", metadata={"a\udfff": "b\ud800"}), LARGE)
+    assert isinstance(found, Found)
+    parsed = parse(found.data, file_name="7.md")
+    assert parsed.text == "Apples ? are red."
+    assert dict(parsed.metadata)["a?"] == "b?"
+
+
 def test_the_order_of_metadata_is_no_change_and_any_value_is() -> None:
     def data(metadata: dict[str, Any]) -> bytes:
         found = describe(Document(id_="7", text="x", metadata=metadata), LARGE)

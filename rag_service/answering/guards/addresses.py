@@ -106,14 +106,27 @@ _ITALIAN = (
     r"""rispond(?:i|ete)\b.{0,40}\b(?:esattamente|solo|soltanto|unicamente)\b.{0,20}[:"'“«‘]""",
     r"d'ora in poi[ ,:]+(?:di|rispond|scriv)\w*",
 )
+# Notes to whoever checks the answer.
+_CHECKERS = (
+    r"(?:note|message|instruction|order|attention)s? (?:to|for)(?: (?:the|any|all|every))* ?"
+    r"(?:fact.?)?(?:checker|verifier|grader|evaluator)s?\b",
+    r"(?:hinweis|nachricht|anweisung|notiz|befehl)e?n? (?:an|fur)(?: (?:die|das|den|alle|jede[sn]?))* ?"
+    r"(?:fakten)?(?:prufer|bewerter|verifizierer)",
+    r"(?:nota|aviso|mensaje|orden)s? (?:al?|para)(?: (?:la|el|los|las))* ?(?:verificador|evaluador|comprobador)",
+    r"(?:note|message|avis|ordre)s? (?:pour|aux?|a)(?: (?:la|l'|le|les|toute?s?))* ?(?:verificat|evaluat)",
+    r"(?:nota|aviso|mensagem|ordem)s? (?:para|aos?|as?)(?: (?:os?|as?|tod[oa]s?))* ?(?:verificador|avaliador)",
+    r"(?:nota|avviso|messaggio|ordine) (?:per|al?|agli|all[aeo'])(?: ?(?:la|il|lo|gli|tutti|l'))* ?"
+    r"(?:verificator|valutator)",
+)
 
-ADDRESSES = (*_NAMED, *_DICTATED, *_IF_YOU_ARE, *_VOID, *_GERMAN, *_ITALIAN)
+ADDRESSES = (*_NAMED, *_DICTATED, *_IF_YOU_ARE, *_VOID, *_GERMAN, *_ITALIAN, *_CHECKERS)
 # Every text that these find contains one of these pieces.
 TRIGGERS = (
     "gpt", "deepseek", "openai", "copilot", "claude", "gemini", "llama", "mistral", "grok", "qwen", "llm", "model",
     "assist", "asist", "bot", " ai", "ie ki", "ne ki", "de ki", "ki-", " ia", "anweis", "instru", "vorgab", "prompt",
     "directiv", "istruz", "consign", "bisherige", "du bist", "antwort", "rispo", "ab jetzt", "ab sofort", "d'ora",
-    "dirett", "tutto ", "an ki", "ur ki",
+    "dirett", "tutto ", "an ki", "ur ki", "checker", "verif", "grader", "evaluat", "evaluad", "prufer", "bewerter",
+    "comprobador", "avaliador", "valutator",
 )  # fmt: skip
 # An order that ends so is about what follows it, in another paragraph, too.
 POINTS_ON = (

@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
 
 
 _REQUESTS_AT_ONCE = 4  # of one owner
-_REQUESTS_WAITING = 1_000  # of one owner: to let a request wait costs less than to refuse it, again and again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +54,19 @@ class ApiTurns:
     originals: Turns
 
 
-def make_turns(*, shared: bool = True) -> ApiTurns:
-    """The turns of a process, sized by its processors; `shared`: whether there is more than one user."""
+def make_turns(*, connections: int | None = None, shared: bool = True) -> ApiTurns:
+    """The turns of a process, sized by its processors.
+
+    `connections`: how many may be open; those of one owner take at most half, also where all come from one proxy. None:
+    as many as come.
+    `shared`: whether there is more than one user.
+    """
     return ApiTurns(
         requests=Turns(
             "requests",
             limit=sys.maxsize,  # whoever has sent none waits for nobody
             share=_REQUESTS_AT_ONCE if shared else None,
-            per_owner=_REQUESTS_AT_ONCE + _REQUESTS_WAITING if shared else None,
+            per_owner=connections // 2 if shared and connections else None,  # to wait costs less than to be refused
             long=False,
         ),
         searches=Turns("search", limit=4 * cores(), queue=100, shared=shared),

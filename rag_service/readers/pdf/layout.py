@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from rag_service.readers.pdf.empty_cells import find_empty_cells
 from rag_service.readers.pdf.rows import Row, read_rows
 from rag_service.readers.pdf.words import COLUMN_GAP, Lettered, Word, letter, turn
 
@@ -139,11 +140,13 @@ def _join_drop_caps(words: list[Word]) -> list[Word]:
 
 
 def _paragraphs(rows: Iterable[Row]) -> list[Line]:
+    rows = list(rows)
+    empty = {id(rows[place]): cells for place, cells in find_empty_cells(rows).items()}
     lines: list[Line] = []
     for block in _blocks(rows):
         lines += [Line("")] * bool(lines)
         for row in block:
-            lines += _lines_with_tables(row) if _holds_table(row) else [_line(row)]
+            lines += _lines_with_tables(row) if _holds_table(row) else [_line(row, empty.get(id(row), ()))]
     return lines
 
 
@@ -168,9 +171,9 @@ def _holds_table(row: Row) -> bool:
     return any(word.is_table for word in row.words)
 
 
-def _line(row: Row) -> Line:
+def _line(row: Row, empty: Sequence[float] = ()) -> Line:
     words = row.in_order()
-    text = row.text()
+    text = row.text(empty)
     return Line(text, row.anchor.height, (words[0].at, words[-1].at), row.anchor.middle, letter(words, text))
 
 

@@ -18,6 +18,7 @@ from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.pdf.words import COLUMN_GAP, Word, are_on_one_line, script_of
 
 COLUMN = "   "  # marks a gap wider than any space of justified text
+EMPTY = "—"  # as statements write it
 # The following are fractions of a row's height.
 _SAME_GAP = 0.05  # spaces of one justified line
 _MIN_SPACES = 3  # of a line whose spaces are all wide, and one after the other
@@ -88,8 +89,8 @@ class Row:
         is_reversed = self._is_right_to_left()
         return sorted(self.words, key=lambda word: (0 if is_reversed else word.left, word.number))
 
-    def text(self) -> str:
-        """Its words in order; `COLUMN` marks a wide gap."""
+    def text(self, empty: Sequence[float] = ()) -> str:
+        """Its words in order; `COLUMN` marks a wide gap, and `EMPTY` each empty cell, given where their middles are."""
         is_reversed, words = self._is_right_to_left(), self.in_order()
         texts = [word.text for word in words] if is_reversed else list(_with_scripts(words))
         parts = [texts[0]]
@@ -99,10 +100,11 @@ class Row:
             if is_reversed:
                 gap = max(gap, before.left - word.right)
             if gap > COLUMN_GAP * self.anchor.height and not is_justified:
-                parts.append(COLUMN)
+                parts.append(COLUMN + f"{EMPTY}{COLUMN}" * sum(before.right < middle < word.left for middle in empty))
             elif gap > _TOUCHING * self.anchor.height or (word.spaced and word.number == before.number + 1):
                 parts.append(" ")
             parts.append(text)
+        parts += [f"{COLUMN}{EMPTY}" for middle in empty if middle > words[-1].right]
         return "".join(parts)
 
     def _is_right_to_left(self) -> bool:

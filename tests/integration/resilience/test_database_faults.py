@@ -105,13 +105,21 @@ def test_a_database_that_stands_still_is_an_error_in_time_on_every_route_and_goe
         lambda: client.post(documents, json={"text": "A text."}),
         lambda: client.get("/api/v1/conversations"),
     ]
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "search", "arguments": {"query": "x"}},
+    }
+    accept = {"accept": "application/json, text/event-stream"}
     stoppable.signal(signal.SIGSTOP)
     try:
         started = time.monotonic()
         with ThreadPoolExecutor(len(routes)) as threads:
             for reply in threads.map(lambda ask: ask(), routes):
                 assert_store_unavailable(reply)
-        assert time.monotonic() - started < 15  # the timeout, and what a busy machine takes
+        assert "store_unavailable" in client.post("/mcp", json=body, headers=accept).text
+        assert time.monotonic() - started < 15  # the timeouts, and what a busy machine takes
         assert client.get("/health/ready").status_code == 503
         assert client.get("/health").status_code == 200
     finally:

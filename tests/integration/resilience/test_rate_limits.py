@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -39,9 +40,9 @@ def assert_limited(response: httpx.Response, policy: str = "requests") -> None:
     assert 1 <= int(response.headers["retry-after"]) == problem["retryAfter"] <= 60
 
 
-async def _people(server: EmbeddedServer, *names: str) -> list[tuple[Identity, list[str]]]:
+async def _people(conninfo: str, *names: str) -> list[tuple[Identity, list[str]]]:
     """Users with two keys each."""
-    database = Database(server.service_conninfo, pool_size=1, timeout=5)
+    database = Database(conninfo, pool_size=1, timeout=5)
     await database.open()
     made = []
     async with database.transaction(ADMIN) as connection:
@@ -82,7 +83,7 @@ def test_many_at_once_get_no_more_than_the_quota(start: Start) -> None:
 def test_the_keys_of_a_user_share_a_quota_and_nobody_uses_anothers(
     start: Start, database_server: EmbeddedServer
 ) -> None:
-    (_, (first, second)), (_, (other, _)) = asyncio.run(_people(database_server, "ana", "ben"))
+    (_, (first, second)), (_, (other, _)) = asyncio.run(_people(database_server.service_conninfo, "ana", "ben"))
     client = start(auth="required", rate_limit_per_minute=2)
 
     def ask(key: str, times: int) -> list[int]:
@@ -198,7 +199,7 @@ async def test_a_clock_set_back_locks_nobody_out(database: Database, database_se
 
 
 async def test_nobody_reads_or_uses_rows_of_others(database: Database, database_server: EmbeddedServer) -> None:
-    (ana, _), (ben, _) = await _people(database_server, "ana", "ben")
+    (ana, _), (ben, _) = await _people(database_server.service_conninfo, "ana", "ben")
     assert (await _spend(database, ana)).granted
     for eyes in (ben, ADMIN, None):
         async with database.transaction(eyes) as connection:
@@ -215,3 +216,24 @@ async def test_limits_that_do_not_divide_a_minute_grant_all_of_it(
         _move(database_server, "1 hour")
         quotas = [await _spend(database, ADMIN, limit) for _ in range(min(limit, 60))]
         assert all(quota.granted for quota in quotas)
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+async def test_a_database_that_stands_still_makes_each_request_wait_once(
+    stoppable: StoppableServer, start: Start, limit: int
+) -> None:
+    """To know whose request it is, to count it and to serve it share one timeout."""
+    client = start(
+        database_url=stoppable.conninfo, database_timeout=1.0, auth="required", auth_cache_seconds=0.0,
+        rate_limit_per_minute=limit,
+    )  # fmt: skip
+    ((_, (known, unknown)),) = await _people(stoppable.conninfo, "ana")
+    assert client.get(CORPORA, headers={"X-API-Key": known}).status_code == 200
+    stoppable.signal(signal.SIGSTOP)
+    try:
+        for key in (known, unknown) * 2:
+            began = time.monotonic()
+            assert client.get(CORPORA, headers={"X-API-Key": key}).json()["code"] == "store_unavailable"
+            assert time.monotonic() - began < 1.8
+    finally:
+        stoppable.signal(signal.SIGCONT)

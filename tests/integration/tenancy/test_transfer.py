@@ -420,6 +420,34 @@ async def test_an_export_is_downloaded_and_uploaded_again(house: House, clients:
         assert bad.json()["errors"] == [{"field": "file", "message": "is required"}]
 
 
+async def test_an_import_whose_body_drips_keeps_no_export_waiting(house: House) -> None:
+    application = build_application(house, web_settings(upload_max_mb=1))
+    ana, ben = await house.user("ana"), await house.user("ben")
+    corpus = await fill(house, ben)
+    began, end = asyncio.Event(), asyncio.Event()
+
+    async def dripping() -> AsyncIterator[bytes]:
+        yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nx'
+        began.set()
+        await end.wait()
+        yield b"x\r\n--b--\r\n"
+
+    head = {"content-type": "multipart/form-data; boundary=b"}
+    async with (
+        client_of(application, await new_key(house, ana)) as client,
+        client_of(application, await new_key(house, ben)) as other,
+    ):
+        sent = asyncio.create_task(client.post("/api/v1/corpora/import", content=dripping(), headers=head))
+        await began.wait()
+        transfers = application.state.tenancy.transfers
+        assert (transfers.receiving.is_idle, transfers.turns.is_idle) == (False, True)
+        again = await client.post("/api/v1/corpora/import", files={"file": ("f", b"x")})
+        assert again.status_code == 429  # one of each user
+        assert (await other.get(f"/api/v1/corpora/{corpus.id}/export")).status_code == 200
+        end.set()
+        assert (await sent).status_code == 400
+
+
 async def test_a_key_without_the_scope_of_administrators_reaches_no_global_corpus(
     house: House, clients: Callable[..., Any]
 ) -> None:

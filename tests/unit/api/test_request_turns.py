@@ -29,7 +29,7 @@ class Service:
 
     def __init__(self, *, shared: bool = True) -> None:
         self.users: dict[str, UUID] = {}  # by key
-        self.turns = make_turns(shared=shared)
+        self.turns = make_turns(connections=2_000, shared=shared)
         self.inside: list[str] = []  # keys or networks whose requests are in progress, in their order
         self.began = 0
         self.go = asyncio.Semaphore(0)
