@@ -463,4 +463,6 @@ class _Opener:
         fingerprints = current_fingerprints(settings, self.indices, transformations=self.plugins.transformations)
         uploads = Uploads(database, originals, fingerprints, default_ttl_seconds=settings.uploads.ttl_seconds)
         folder = settings.database.data_dir / "postponed"
-        return PostponedUploads(uploads, folder, max_bytes=settings.uploads.keep_mb * 1024**2)
+        return PostponedUploads(
+            uploads, folder, max_bytes=settings.uploads.keep_mb * 1024**2, shared=settings.auth.mode != "none"
+        )

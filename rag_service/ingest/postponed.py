@@ -42,12 +42,14 @@ class Postponed(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class PostponedUploads:
-    """A folder of uploads, oldest first: the name of each file begins with the time at which it was received."""
+    """A folder of uploads, oldest first: the name of each file begins with the time at which it was received, and ends
+    with the user."""
 
     uploads: Uploads
     folder: Path  # made at the first upload; for the user of this process alone
     _: KW_ONLY
     max_bytes: int  # size of all files together; 0: nothing is kept
+    shared: bool = False  # among users, of whom each may fill half
 
     async def keep(
         self,
@@ -149,9 +151,12 @@ class PostponedUploads:
             return False
         data = msgpack.encode(postponed)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _size(file for file in self.folder.iterdir() if file.suffix != _REFUSED) + len(data) > self.max_bytes:
+        user = str(postponed.identity.user_id)
+        waiting = [file for file in self.folder.iterdir() if file.suffix != _REFUSED]
+        own = _size(file for file in waiting if file.stem.endswith(user))
+        if _size(waiting) + len(data) > self.max_bytes or (self.shared and own + len(data) > self.max_bytes // 2):
             return False
-        file = self.folder / f"{received_ns:020}-{postponed.id}{_KEPT}"
+        file = self.folder / f"{received_ns:020}-{postponed.id}-{user}{_KEPT}"
         unfinished = file.with_suffix(_UNFINISHED)
         try:
             unfinished.touch(mode=0o600)

@@ -51,7 +51,8 @@ class UploadSettings(SettingGroup):
         alias="upload_keep_mb",
         ge=0,
         description="Maximum size of the uploads, in megabytes, that are kept in the data folder while the database "
-        "cannot be reached, and accepted when it is back. 0: they are refused.",
+        "cannot be reached, and accepted when it is back; with `RAG_AUTH=required`, one user has half. 0: they are "
+        "refused.",
     )
     import_max_mb: int = Field(
         10_000,

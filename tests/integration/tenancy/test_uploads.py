@@ -9,10 +9,11 @@ import random
 import re
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID, uuid4
 
 import pytest
 
-from rag_service.domain import CorpusKind, Filters, ParsedDocument
+from rag_service.domain import CorpusKind, Filters, Identity, ParsedDocument
 from rag_service.errors import (
     ConflictError,
     EmbeddingError,
@@ -111,6 +112,24 @@ async def test_a_postponed_upload_of_a_key_that_was_revoked_before_is_refused(ho
         page = await list_documents(connection, corpus.id, Slice(limit=10))
     assert [document.name for document in page.items] == ["1.txt"]
     assert [file.suffix for file in postponed.folder.iterdir()] == [".refused"]
+
+
+async def test_kept_uploads_of_one_user_and_refused_ones_leave_room_for_others(house: House, tmp_path: Path) -> None:
+    ana, ben = await house.user("ana"), await house.user("ben")
+    corpus, own = await house.corpus(ana), await house.corpus(ben)
+    postponed = PostponedUploads(house.uploads, tmp_path, max_bytes=10_000, shared=True)
+
+    async def keep(who: Identity, corpus_id: UUID) -> bool:
+        source = text_file(f"{uuid4()}.txt", "x" * 1_000)
+        return await postponed.keep(source, corpus_id=corpus_id, identity=who, ttl_seconds=None) is not None
+
+    made_up = uuid4()
+    assert [await keep(ana, made_up) for _ in range(6)] == [True] * 3 + [False] * 3
+    assert await keep(ben, own.id)
+    await postponed.deliver()
+    assert {file.suffix for file in postponed.folder.iterdir()} == {".refused"}
+    assert sum(file.stat().st_size for file in postponed.folder.iterdir()) <= 2_500
+    assert [await keep(who, corpus.id) for who in (ana, ana, ana, ben, ben, ben)] == [True] * 6
 
 
 async def test_files_that_a_full_disk_left_unfinished_are_swept(house: House, tmp_path: Path) -> None:
