@@ -1,1 +1,1 @@
-"""Models and what runs them: chat models, embeddings, rerankers, judges, and the answerer that quotes."""
+"""Models and what runs them: chat models, embeddings, rerankers, judges."""

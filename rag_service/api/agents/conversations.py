@@ -9,7 +9,7 @@ import structlog
 from litestar import Controller, Response, delete, get, patch, post
 
 from rag_service.api.agents.export import EXPORT_MESSAGES, write_markdown
-from rag_service.api.agents.history import find_source_changes
+from rag_service.api.agents.history import SourceChanges, find_source_changes
 from rag_service.api.agents.schemas import (
     ConversationBody,
     ConversationList,
@@ -28,15 +28,16 @@ from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.errors import PermissionDeniedError
 from rag_service.store.accounts.conversations import (
+    Message,
     change_conversation,
     create_project,
     delete_conversation,
     delete_project,
-    last_messages,
     list_conversations,
     list_messages,
     list_projects,
     list_shared,
+    message_batches,
     read_conversation,
     share_conversation,
     unshare_conversation,
@@ -147,8 +148,11 @@ class ConversationsController(Controller):
         changed. For JSON, list the conversation's messages."""
         async with caller.transaction() as connection:
             conversation = await read_conversation(connection, conversation_id, or_shared=_may_share(caller))
-            messages = await last_messages(connection, conversation_id, count=EXPORT_MESSAGES)
-            changes = await find_source_changes(connection, messages)
+            messages: list[Message] = []
+            changes: list[SourceChanges] = []
+            async for batch in message_batches(connection, conversation_id, count=EXPORT_MESSAGES):
+                messages[:0] = batch
+                changes[:0] = await find_source_changes(connection, batch)
         headers = {"content-disposition": "attachment; filename=conversation.md", "cache-control": "no-store"}
         text = await asyncio.to_thread(write_markdown, conversation, messages, changes)
         return Response(text, media_type="text/markdown", headers=headers)

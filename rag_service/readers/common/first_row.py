@@ -100,8 +100,12 @@ def _names_several(head: Row, below: Sequence[Row]) -> bool:
     if sum(map(_is_name, head.values)) * 2 >= len(head.values):
         return True
     may_be_pairs = not any(len(row.values) % 2 for row in (head, *below))
+    columns: dict[int, list[Cell]] = {}
+    for row in below:
+        for cell in row.cells:
+            columns.setdefault(cell.column, []).append(cell)
     for name in head.cells:
-        values = [cell for row in below for cell in row.cells if cell.column == name.column]
+        values = columns.get(name.column, [])
         if not values or _kind(name.text):
             continue
         figures = sum(not cell.is_text or bool(_kind(cell.text)) for cell in values)

@@ -347,7 +347,8 @@ def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
 def _spread_names(rows: Sequence[Row]) -> list[Row]:
     """The rows, in which a name with empty cells beside it spans them as if they were merged.
 
-    It does if the row below names each column under it, and no other, and a wider row with figures follows.
+    It does if the row below names each column under it, and no other, and a wider row with figures follows; or if that
+    row names groups of columns with a gap between them, and one name stands above each group, wherever.
     """
     spread = list(rows)
     for at, (row, below, following) in enumerate(zip(rows, rows[1:], rows[2:], strict=False)):
@@ -359,12 +360,33 @@ def _spread_names(rows: Sequence[Row]) -> list[Row]:
                 break
             over[column] = replace(before, column=column, is_spanned=True)
             wide |= {before.column, column}
-        fits = bool(over) and wide == {cell.column for cell in below.cells}
-        adjoin = following.number == below.number + 1 == row.number + 2
+        cells = [*row.cells, *over.values()]
+        if not over or wide != {cell.column for cell in below.cells}:
+            cells = _over_groups(row, below)
+        adjoin = below.number == row.number + 1 and following.number <= below.number + 2  # an empty row may part them
         figures = len(following.cells) > len(below.cells) and not _all_texts(following)
-        if fits and adjoin and figures and len(names) > 1 and _all_texts(row) and _all_texts(below):
-            spread[at] = replace(row, cells=sorted((*row.cells, *over.values()), key=lambda cell: cell.column))
+        if cells and adjoin and figures and len(names) > 1 and _all_texts(row) and _all_texts(below):
+            spread[at] = replace(row, cells=sorted(cells, key=lambda cell: cell.column))
     return spread
+
+
+def _over_groups(row: Row, below: Row) -> list[Cell]:
+    """The cells of a row with each name over a group of adjacent columns named below it; none if it names no groups."""
+    groups: list[list[int]] = []
+    for cell in below.cells:
+        if groups and cell.column == groups[-1][-1] + 1:
+            groups[-1].append(cell.column)
+        else:
+            groups.append([cell.column])
+    above = {cell.column: cell for cell in row.cells}
+    found = [cell for cell in row.cells if cell.column < below.cells[0].column]
+    for group in groups:
+        names = [above[column] for column in group if column in above]
+        if len(names) != 1 or len(group) < 2 or names[0].is_spanned:
+            return []
+        address = names[0].address or f"{column_letters(names[0].column)}{row.number}"
+        found += [replace(names[0], column=column, address=address, is_spanned=column > group[0]) for column in group]
+    return found if len(groups) > 1 and len(found) == len(row.cells) + sum(len(group) - 1 for group in groups) else []
 
 
 def _all_texts(row: Row) -> bool:

@@ -39,7 +39,7 @@ def _tables(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
     """(first, end) of rows with figures, with the titles of parts among them."""
     begin = end = 0
     for place, row in enumerate(rows):
-        if len(_figures(row)) > 1 or (begin < end and _figures(row)):
+        if _figures(row):
             begin, end = (begin if begin < end else place), place + 1
         elif begin < end and (len(row.segments) > 1 or row.length > _MAX_TITLE):
             yield begin, end

@@ -7,7 +7,7 @@ that are shared and rest on nothing but corpora that the identity may read now.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -18,7 +18,7 @@ import psycopg
 from rag_service.domain import Identity, Turn
 from rag_service.errors import NotFoundError, NotShareableError
 from rag_service.store.database import Connection
-from rag_service.store.rows import Page, Slice, Table, contains, fetch_all, fetch_page, fetch_value
+from rag_service.store.rows import LIMIT_MAX, Page, Slice, Table, contains, fetch_all, fetch_page, fetch_value
 
 Speaker = Literal["user", "assistant"]
 
@@ -246,21 +246,16 @@ async def list_messages(connection: Connection, conversation_id: UUID, part: Sli
     return await _MESSAGES.page(connection, part, rest, {"conversation": conversation_id})
 
 
-async def last_messages(
-    connection: Connection, conversation_id: UUID, *, count: int, before: UUID | None = None
-) -> tuple[Message, ...]:
-    """The latest messages of a conversation, oldest first; with `before`, those before the question of this answer.
-
-    Raises NotFoundError if the conversation has no such answer.
-    """
-    place = {"conversation": conversation_id, "answer": before, "count": count}
-    if before is not None:
-        await _read_question(connection, place)
-    rest = (
-        f"WHERE conversation_id = %(conversation)s AND (%(answer)s::uuid IS NULL OR position < {_ASKED}) "
-        "ORDER BY position DESC LIMIT %(count)s"
-    )
-    return (await _MESSAGES.select(connection, rest, place))[::-1]
+async def message_batches(
+    connection: Connection, conversation_id: UUID, *, count: int
+) -> AsyncGenerator[tuple[Message, ...]]:
+    """The latest messages of a conversation, some at a time: the latest batch first, each oldest first."""
+    rest = "WHERE conversation_id = %s ORDER BY position DESC LIMIT %s OFFSET %s"
+    for skip in range(0, count, LIMIT_MAX):
+        batch = await _MESSAGES.select(connection, rest, [conversation_id, min(LIMIT_MAX, count - skip), skip])
+        if not batch:
+            return
+        yield batch[::-1]
 
 
 async def read_history(connection: Connection, conversation_id: UUID, before: UUID | None = None) -> tuple[Turn, ...]:

@@ -136,27 +136,28 @@ class TableAnswers:
         documents = documents[:MAX_DOCUMENTS]
         if not documents:
             return None
-        question = figure = None
-        is_sure = names_files or may_ask_operation(text, language)
+        question = None
+        asks = may_ask_rows and may_ask_operation(text, language)
         try:
             async with self._limited(identity) as connection:
-                if not (is_sure or await _may_hold_answer(connection, documents, _keys_of(text, language))):
+                if not (asks or names_files or await _may_hold_answer(connection, documents, _keys_of(text, language))):
                     return None
-                if may_ask_rows:
-                    question = read_question(text, language)
-                    figure = read_figure_question(text, language, self._synonyms)
-                if question is None and figure is None and not names_files:
+                question = read_question(text, language) if may_ask_rows else None
+                if question is None and not names_files:
                     return None
                 tables = await find_tables(connection, documents)
-                found = await _compare(connection, text if names_files else None, language, question, tables)
+                found = None
+                if asks or names_files:
+                    found = await _compare(connection, text if names_files else None, language, question, tables)
                 if found is None and question is not None:
                     best = hits[0].chunk.document.id if _may_hold_rows(hits[0]) else None
-                    found = await _compute(connection, question, tables, best=best)
+                    found = await _compute(connection, question, tables, asks=asks, best=best)
                 if found is not None and (found.wording.warning or found.counts_all):
                     is_stated = question is not None and states(question, hits)
                     found = None if names_files or is_stated else found  # a text says it better
-                if found is None and figure is not None:
-                    found = await _find(connection, figure, documents)
+                if found is None and question is not None:
+                    figure = read_figure_question(text, language, self._synonyms)
+                    found = None if figure is None else await _find(connection, figure, documents)
                 return found
         except _TooSlowError:
             log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
@@ -246,18 +247,27 @@ async def _compare(
 
 
 async def _compute(
-    connection: Connection, question: Question, found: Sequence[StoredTable], *, best: UUID | None
+    connection: Connection, question: Question, found: Sequence[StoredTable], *, asks: bool, best: UUID | None
 ) -> ComputedAnswer | None:
-    """The operation that the words of a question tell; `best`: the document of the best passage if it may hold rows."""
+    """Return the result of the operation that the words of a question ask for.
+
+    Args:
+        asks: as `may_ask_operation`; without one no columns are added up or compared.
+        best: the document of the best passage if it may hold rows.
+    """
     tables = [table for table in found if may_concern(question, table)]
     if not tables:
         return None
     ids = [table.id for table in tables]
     values = await find_values(connection, ids, question.content, whole=question.runs)
-    if (several := await compute_several_columns(connection, question, tables, values, best=best)) is not None:
-        log.info("table_computed", operations=["several_columns"])
-        return await _with_quotes(connection, several)
+    if asks:
+        several = await compute_several_columns(connection, question, tables, values, best=best)
+        if several is not None:
+            log.info("table_computed", operations=["several_columns"])
+            return await _with_quotes(connection, several)
     plans = make_plans(question, tables, values, best=best)
+    if not plans:
+        return None
     results = settle(question, [await execute(connection, plan) for plan in plans])
     computed = write_answer(results, question.language) if results else None
     if computed is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import CodeType
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 
 from evals.sets.files import make_workbook
+from evals.trace import find_functions, traced
 from rag_service.answering.drafts.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus, Decision, Identity, ProofMethod, Role
@@ -217,6 +219,21 @@ async def test_a_question_that_shares_no_cell_is_looked_at_once(service: Compone
         assert await find_seq_scans(service.database, LOCAL_ADMIN, watched.seen[1:]) == []
         count.append(len(watched.seen))
     assert count[0] == 2 < count[1]  # the time limit, and whether a cell is shared
+
+
+@pytest.mark.parametrize(
+    ("file", "question"),
+    [("tents.csv", "Where is the tent dried?"), ("note.md", QUESTION)],
+    ids=["no cell is shared", "no table is found"],
+)
+async def test_a_question_that_no_table_answers_runs_one_module_of_tables(
+    service: Components, ingest: Ingest, file: str, question: str
+) -> None:
+    await ingest({"tents.csv": CSV, "note.md": "The total stock of tents is told in the sheet."}[file], file)
+    seen: set[CodeType] = set()
+    with traced(seen):
+        await ask(service, question)
+    assert [name for name in find_functions(seen) if name.startswith("tables/")] == ["tables/asking/answers.py"]
 
 
 @pytest.mark.slow

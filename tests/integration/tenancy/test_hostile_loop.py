@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import msgspec
@@ -16,6 +17,7 @@ import pytest
 
 from rag_service.app import create_app
 from rag_service.components import open_components
+from rag_service.store.accounts.conversations import create_conversation
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.test_transfer import export, fill
 from tests.integration.tenancy.web import new_key, web_settings
@@ -113,6 +115,29 @@ async def test_requests(service: Service) -> None:
         url = path if path.startswith("/") else f"/api/v1/{path}"
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         slow[name] = await service.send(partial(post, url=url, content=content))
+    assert {name: found for name, found in slow.items() if found} == {}
+
+
+@pytest.mark.slow
+async def test_long_conversations(service: Service, house: House) -> None:
+    user = await house.user("talker")
+    async with house.database.transaction(user) as connection:
+        conversation = await create_conversation(connection, user, agent_id=None, project_id=None, title="long")
+        citation = {"mark": 1, "status": "verified", "quote": "word " * 40, "documentId": str(uuid4())}
+        await connection.execute(
+            "INSERT INTO messages (conversation_id, user_id, role, content, citations)"
+            " SELECT %s, %s, 'assistant', repeat('word ', 400), %s FROM generate_series(1, 5000)",
+            [conversation.id, user.user_id, json.dumps([citation] * 5)],
+        )
+    key = await new_key(house, user)
+    slow = {}
+    for path in ("export", "messages?limit=200", "messages?limit=200&offset=4000"):
+
+        def get(client: httpx.Client, path: str = path) -> None:
+            reply = client.get(f"/api/v1/conversations/{conversation.id}/{path}", headers={"X-API-Key": key})
+            assert reply.status_code == 200, reply.text
+
+        slow[path] = await service.send(get)
     assert {name: found for name, found in slow.items() if found} == {}
 
 

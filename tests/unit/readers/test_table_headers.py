@@ -237,3 +237,25 @@ def test_ranges_below_a_wide_name_are_names_where_the_other_names_go_on_beside_t
     book.active.merge_cells("B1:D1")
     line = parse(saved(book), file_name="a.xlsx").text.splitlines()[-1]
     assert line == "Road: Motorway | Share <=10: 0.92 | Share 10-20: 1.02 | Share >20: 1.11"
+
+
+def test_names_that_stand_above_groups_of_columns_with_a_gap_between_them_name_all_of_the_group() -> None:
+    rows = [
+        ["In millions", None, "January 2023", None, None, "January 2022"],
+        [None, "Goodwill", "Assets", None, "Goodwill", "Assets"],
+        [],
+        ["Zone NA", 0, -9, None, 7, -285],
+        ["Zone EUR", 0, -23, None, 8, 12],
+    ]
+    book = Workbook()
+    for row in rows:
+        book.active.append(row)
+    for cell in book.active[1]:
+        cell.font = Font(bold=True)
+    document = parse(saved(book), file_name="a.xlsx")
+    assert document.text.splitlines()[1:] == [
+        f"In millions: {zone} | January 2023 Goodwill: 0 | January 2023 Assets: {assets} | "
+        f"January 2022 Goodwill: {before} | January 2022 Assets: {last}"
+        for zone, assets, before, last in (("Zone NA", -9, 7, -285), ("Zone EUR", -23, 8, 12))
+    ]
+    assert {span.location.cell for span in document.spans} >= {"A4:F4", "C4", "E5"}

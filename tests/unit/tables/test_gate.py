@@ -23,9 +23,8 @@ QUESTIONS = [question.text for name in set_names() for question in read_set(name
 @cache
 def tables() -> list[StoredTable]:
     """Tables without a column of yes and no, which is asked for by its name."""
-    found = map(stored, FILES)
-    plain = [tuple(one for one in table.columns if one.kind is not Kind.BOOLEAN) for table in found]
-    return [replace(table, columns=columns) for table, columns in zip(map(stored, FILES), plain, strict=True)]
+    plain = [tuple(one for one in stored(name).columns if one.kind is not Kind.BOOLEAN) for name in FILES]
+    return [replace(stored(name), columns=columns) for name, columns in zip(FILES, plain, strict=True)]
 
 
 @pytest.mark.parametrize("language", language_codes())
@@ -41,14 +40,14 @@ def test_what_asks_for_an_operation_has_a_word_that_may(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", language_codes())
-def test_without_such_a_word_and_a_cell_nothing_is_planned(language: str) -> None:
+def test_without_such_a_word_nothing_is_planned_but_what_a_cell_names(language: str) -> None:
     held = [text for text in QUESTIONS[::3] if not may_ask_operation(text, language)]
     assert len(held) > 50
     for text in held:
         question = read_question(text, language)
         if question is not None:
             assert make_plans(question, tables(), {}, best=tables()[0].document_id) == [], text
-            assert not any(list(read_several_columns(question, table, {})) for table in tables()), text
+            assert not any(list(read_several_columns(question, table, {})) for table in map(stored, FILES)), text
 
 
 @pytest.mark.parametrize(

@@ -130,14 +130,14 @@ def match_absence(match: Match) -> None:
         match.is_doubtful = True
         return
     if not plain or not fits or match.value_places & set(range(first, behind[0].place)):
-        match.refuse()
+        match.is_refused = True
         return
     (column,) = columns
     shown = (match.data.answers["no"].lower(),) if column in match.table.of_kind(Kind.BOOLEAN) else ()
     header = match.headers[column]
     match.is_doubtful |= not all(any(word.forms & asked.forms for asked in match.words) for word in header)
     if match.is_doubtful and len(header) > 1:
-        match.refuse()  # "come back" is not "due back"
+        match.is_refused = True  # "come back" is not "due back"
     match.filters.append(Filter(column=column, comparison=Comparison.EMPTY, values=(Decimal(0),), shown=shown))
 
 

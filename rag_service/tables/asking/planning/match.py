@@ -32,6 +32,7 @@ class Match(Headers):
         self.names_table = False  # whether the question names the table's subject: "the dearest of the tents"
         self.row_places: set[int] = set()  # words for the rows: of the table's own title, "rows", "entries"
         self.score = 0
+        self.is_refused = False  # whether the question is none for this table, whatever its words name
         self.first_or_last: Operation | None = None  # of the rows in order: "who joined first", "the last row"
         self.order: int | None = None  # the column that tells their order
         self.is_doubtful = False  # whether a word was not understood
@@ -42,7 +43,7 @@ class Match(Headers):
     @property
     def is_complete(self) -> bool:
         """Whether every word with a meaning is accounted for, and no value stands in two columns."""
-        return self.score >= 0 and not self.left
+        return not (self.is_refused or self.left)
 
     @property
     def ranks(self) -> bool:
@@ -91,10 +92,6 @@ class Match(Headers):
     def overlook(self, place: int) -> None:
         """Accounts for a word that was not understood."""
         self.used[place] = self.is_doubtful = True
-
-    def refuse(self) -> None:
-        """The question is not one for this table, whatever its other words name."""
-        self.score = -1_000_000
 
     def take(self, places: Iterable[int], *, weight: int = LITERAL) -> None:
         """Words are accounted for; those that the table itself uses weigh more than words for the same."""

@@ -18,7 +18,7 @@ def overlook_words(match: Match) -> bool:
     It has to name rows, a column or an order of them, and to ask for something; where nothing tells which rows are
     meant, the words left over may tell it.
     """
-    if match.score < 0:
+    if match.is_refused:
         return False
     question = match.question
     has_rows = bool(match.filters or question.bounds)

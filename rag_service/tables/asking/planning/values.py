@@ -63,7 +63,7 @@ def _add_value_filters(match: Match, taken: Mapping[int, list[tuple[int, str]]])
             named = {column for mention in match.mentions for column in mention.columns}
             candidates = [one for one in candidates if one[0] in named] or candidates
         if len({column for column, _ in candidates}) > 1:
-            match.refuse()
+            match.is_refused = True
         by_column.setdefault(candidates[0][0], []).append(candidates[0][1])
     for column, keys in by_column.items():
         lists = [key for key, text in match.values[column].items() if key not in keys and _lists(text, keys)]
@@ -85,7 +85,7 @@ def match_calendar_ranges(match: Match) -> None:
         columns = [column for column, values in match.values.items() if one.keys_in(values)]
         if len(columns) != 1:
             if columns or one.kind != "month" or not match_months_of_year(match, one):
-                match.refuse()
+                match.is_refused = True
             continue
         keys = tuple(one.keys_in(match.values[columns[0]]))
         shown = tuple(match.values[columns[0]][key] for key in keys)
