@@ -49,6 +49,7 @@ async def library(postgres: EmbeddedServer) -> AsyncIterator[Library]:
         "northwind-ferries-2024-reprint.pdf": report([*INCOME, "Printed again in spring."]),
         "northwind-pier.pdf": report([*INCOME, "A new pier in Port Halden opens next year."]),
         "subvenciones.pdf": report([*CUENTAS, ("Subvenciones", "28", "720", "")]),
+        "nota.pdf": report([*CUENTAS, ("Subvenciones", "28", "", "")]),
         **{file.name: file.read_bytes() for file in sorted(SAMPLES.iterdir())},
     }
     async with open_library(postgres, files) as opened:
@@ -83,9 +84,14 @@ async def test_numbers_of_notes_are_no_figures(library: Library) -> None:
     answer = await library.ask("¿Cuánto gastó Aceites Sierra Honda en personal en 2023?", "cuentas anuales 2024.pdf")
     assert "«Gastos de personal», 2023: (29.440)" in answer.text
     assert is_computed(answer)
-    question = "¿Cuánto fueron las subvenciones de Aceites Sierra Honda en 2024?"
-    missing = await library.ask(question, "subvenciones.pdf")  # a note stands in the place of a figure
-    assert not is_computed(missing), missing.text
+    question = "¿Cuánto fueron las subvenciones de Aceites Sierra Honda en {}?"
+    given = await library.ask(question.format(2024), "subvenciones.pdf")  # its place on the page tells the year
+    assert "720" in given.text
+    assert "28" not in given.text
+    missing = await library.ask(question.format(2023), "subvenciones.pdf")
+    assert "720" not in missing.text or not is_computed(missing), missing.text
+    alone = await library.ask(question.format(2024), "nota.pdf")  # a note and no figure
+    assert not is_computed(alone), alone.text
 
 
 @in_module_loop
