@@ -114,7 +114,8 @@ class WrittenAnswers:
         if question.given is not None or run.found.is_filtered:
             return sources or self._worth_searching(run)
         now = {hit.chunk.id for hit in sources}
-        earlier, before = (tuple(_recalled(run, hits, now)) for hits in (question.earlier, question.earlier_still))
+        earlier = tuple(_recalled(run, question.earlier, now, is_last=True))
+        before = tuple(_recalled(run, question.earlier_still, now))
         found_now = sources or (() if earlier or before else self._worth_searching(run))
         return unique(*earlier, *found_now, *before)
 
@@ -213,8 +214,11 @@ async def _ask_judge(
     )
 
 
-def _recalled(run: AnswerRun, hits: Sequence[Hit], found_now: Set[str]) -> Iterator[Hit]:
-    """Yield passages of earlier answers that the request leaves: its threshold, its versions and the files it names."""
+def _recalled(run: AnswerRun, hits: Sequence[Hit], found_now: Set[str], *, is_last: bool = False) -> Iterator[Hit]:
+    """Yield passages of earlier answers that the request leaves: its threshold, its versions and the files it names.
+
+    `is_last`: those of the last answers may be the version that another one is compared with.
+    """
     question, found = run.question, run.found
     by_id = {hit.chunk.id: hit for hit in found.hits}
     named = () if found.files is None else found.files.document_ids
@@ -222,6 +226,6 @@ def _recalled(run: AnswerRun, hits: Sequence[Hit], found_now: Set[str]) -> Itera
         chunk = hit.chunk
         scores = by_id[chunk.id].scores if chunk.id in by_id else hit.scores
         is_relevant = question.threshold is None or scores.relevance >= question.threshold
-        is_meant = chunk.document.id not in found.other_versions and (not named or chunk.document.id in named)
-        if is_relevant and is_meant:
+        is_version_meant = is_last or chunk.document.id not in found.other_versions
+        if is_relevant and is_version_meant and (not named or chunk.document.id in named):
             yield replace(hit, scores=scores, from_turn=None if chunk.id in found_now else hit.from_turn)

@@ -116,6 +116,21 @@ async def test_the_threshold_and_the_files_of_a_request_hold_for_earlier_passage
     assert {hit.chunk.document.file_name for hit in answer.shown} == {"parking.md"}
 
 
+async def test_the_version_that_another_one_is_compared_with_stays(service: Components, ollama: OllamaDouble) -> None:
+    for year, fee in (2024, 40), (2025, 45):
+        text = f"Membership {year}\n\nThe fee of a member is {fee} euros in {year}."
+        await service.ingest(DocumentInput(data=text.encode(), file_name=f"membership {year}.md"), LOCAL_ADMIN)
+    asked = "What is the fee of a member in membership 2024?"
+    ollama.script(CHAT, chat(Say('It is 40 euros [C1 "fee of a member is 40 euros"].')))
+    first = await ask(service, asked, top_k=4)
+    assert [citation.mark for citation in first.citations] == [1]
+    rewritten = "What is the fee of a member in 2025?"
+    ollama.script(CHAT, chat(Say(rewritten)), chat(Say('It is 45 euros [C2 "fee of a member is 45 euros"].')))
+    await ask(service, "and the difference to 2025?", *said(asked, first.text), top_k=4)
+    prompt = ollama.bodies(CHAT)[-1]["messages"][-1]["content"]
+    assert ("is 40 euros in 2024" in prompt, "is 45 euros in 2025" in prompt) == (True, True)
+
+
 async def test_quotes_in_place_of_a_failing_model_are_of_what_was_found_now(
     service: Components, ollama: OllamaDouble
 ) -> None:
