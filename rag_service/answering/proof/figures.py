@@ -43,7 +43,8 @@ _WORDED_DATE = re.compile(
     rf"\b{_DAY}(?P<month>[^\W\d_]{{3,}})\.?(?:\s+(?P<day_after>\d{{1,2}})(?:st|nd|rd|th)?(?!\d))?"
     r"(?:,?(?:\s+(?:de|del|of))?\s+(?P<year>\d{4})(?!\d))?"
 )
-_CELL = re.compile(r"([^:|\n]+): ([^:|\n]+)(?= \| |$)", re.MULTILINE)
+_BAR = " | "  # between the cells of a row
+_CELL = re.compile(r"(?:^| \| )([^:|]+): ([^:|]+)(?= \||$)")
 _NO_LETTER = re.compile(r"[\W\d_]")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,'’ ]\d{3})+")
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "’": "'"})
@@ -197,7 +198,8 @@ def _values_of(digits: str) -> Iterator[float]:
 def _add_columns(sources: Iterable[str]) -> Iterator[float]:
     """Return the sum of each column of the rows that are cited: "Fee: 40 | Days: 3"."""
     columns: dict[str, list[float]] = {}
-    for name, value in (cell for text in sources for cell in _CELL.findall(text)):
+    rows = (line for text in sources if _BAR in text for line in text.split("\n"))
+    for name, value in (cell for row in rows for cell in _CELL.findall(row)):
         figures = read_figures(value, None, is_source=True)
         if len(figures) == 1 and not figures[0].dates:
             columns.setdefault(name, []).append(max(figures[0].values))

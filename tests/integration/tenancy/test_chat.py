@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +36,7 @@ from rag_service.store.accounts.agents import (
     create_agent,
     resolve_agent_scope,
 )
+from rag_service.turns import Owner
 from tests.integration.tenancy.conftest import ADMIN, INDEX, House, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 
@@ -60,6 +61,11 @@ class ScriptedChat:
 
     def prompt_limit(self, language: str) -> int:
         return self.rates.limit(language, window=self.context_window, answer_tokens=self.max_tokens)
+
+    @asynccontextmanager
+    async def turn(self, owner: Owner) -> AsyncIterator[None]:
+        with self.slots.admit(owner):
+            yield
 
     async def stream(self, messages: Sequence[ChatMessage], **_: Any) -> AsyncGenerator[ChatDelta]:
         self.asked.append(messages)

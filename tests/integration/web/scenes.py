@@ -311,10 +311,11 @@ class Scene(Script):
                 raise self.ending
             yield _named(event, query.text)
 
-    async def read_text(self, document_id: UUID, identity: Identity) -> str | None:
+    async def read_text(self, document_id: UUID, start: int, end: int, identity: Identity) -> tuple[str, int] | None:
         self.reads.append(document_id)
         self._fail("read_text")
-        return DOCUMENTS.get(document_id)
+        text = DOCUMENTS.get(document_id)
+        return None if text is None else (text[start:end], len(text))
 
 
 def _named(event: AnswerEvent, question: str) -> AnswerEvent:
