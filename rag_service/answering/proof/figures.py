@@ -232,15 +232,19 @@ def _is_reckoned(figure: Figure, known: _Sources) -> bool:
         factor * one for one in operands for factor in (0.25, 0.5, 2.0, 12.0, 1 / 12, 7.0, 1 / 7, 60.0, 1 / 60, 24.0)
     }
     results |= {one + 12 for one in operands if one <= 12}  # 9 pm is 21:00
-    return any(_is_near(value, result, rounded=True) for value in figure.values for result in results)
+    return any(_is_rounded(value, results) for value in figure.values)
 
 
-def _is_near(one: float, two: float, *, rounded: bool = False) -> bool:
-    """Return whether two values are equal, or the first is the second, rounded to the decimals that it has."""
-    if abs(one - two) <= 1e-9 * max(1.0, abs(one), abs(two)):
-        return True
-    decimals = len(f"{one:.6f}".rstrip("0").partition(".")[2])
-    return rounded and decimals > 0 and abs(one - two) < 0.5 * 10**-decimals
+def _is_rounded(value: float, results: Iterable[float]) -> bool:
+    """Return whether a value is one of the results, rounded to the decimals that it has."""
+    decimals = len(f"{value:.6f}".rstrip("0").partition(".")[2])
+    tolerance = max(1e-9 * max(1.0, abs(value)), 0.5 * 10**-decimals if decimals else 0.0)
+    low, high = value - tolerance, value + tolerance
+    return any(low < result < high for result in results)
+
+
+def _is_near(one: float, two: float) -> bool:
+    return abs(one - two) <= 1e-9 * max(1.0, abs(one), abs(two))
 
 
 @cache
