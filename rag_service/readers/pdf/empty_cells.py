@@ -64,13 +64,15 @@ def _empty_cells(rows: Sequence[Row]) -> Mapping[int, Sequence[float]]:
     groups = _groups(columns, rows)
     for number, (row, places) in enumerate(zip(rows, filled, strict=True)):
         if any(places) and _has_label(row, columns) and not _names_years(row):
-            found[number] = [
-                sum(columns[place]) / 2
+            empty = [
+                place
                 for group in groups
                 if any(group.start <= word.left < group.end for word in row.words)
                 for place in group.columns
                 if (place or row.segments[0][-1].right <= columns[0][0]) and not _is_taken(row, columns[place])
             ]
+            if empty != [0]:  # the first column alone may be of notes, which most rows lack
+                found[number] = [sum(columns[place]) / 2 for place in empty]
     return found
 
 
