@@ -88,7 +88,7 @@ def doubt_answer(question: Question, found: Found, draft: Draft) -> dict[Doubt, 
         Doubt.LANGUAGE_UNMEASURED: is_quoted and is_unmeasured(asked + quoted, [language]),
         Doubt.ENCODING_GUESSED: any(ENCODING_GUESSED in passage.extra for passage in passages),
         Doubt.ABOUT_ANOTHER: (is_quoted and is_about_another(asked, citations, passages, language))
-        or (draft.is_computed and tell_of_others(Quoted(asked, citations, passages, language))),
+        or (draft.is_computed and _tell_of_others(Quoted(asked, citations, passages, language))),
     }
 
 
@@ -246,7 +246,7 @@ def _poles(said: Analysis) -> Iterator[Pole]:
             yield from token.kind.poles
 
 
-def tell_of_others(quoted: Quoted) -> bool:
+def _tell_of_others(quoted: Quoted) -> bool:
     """Return whether a letter or number says which of several is asked about, and passages tell of others only."""
     asked = list(read_asked_designations(quoted.question, quoted.language))
     if not asked:
@@ -272,8 +272,13 @@ def _is_designated_elsewhere(quoted: Quoted) -> bool:
     return any(fold(one) not in said for _, one in asked)
 
 
+def _is_of_another(quoted: Quoted) -> bool:
+    """Return whether the letter or number of the question says that the quotes are about another one of several."""
+    return _tell_of_others(quoted) or _is_designated_elsewhere(quoted)
+
+
 def _measures(text: str) -> set[tuple[str, str]]:
-    """The figures of a text, each after its unit."""
+    """Return the figures of a text, each after its unit."""
     return {(found[2] or found[3], found[1] or found[4]) for found in _MEASURE.finditer(fold(text))}
 
 
@@ -354,8 +359,7 @@ QUOTE_RULES: Mapping[str, Callable[[Quoted], bool]] = {
     "another question": _answers_another_question,
     "amount before": _skips_the_answer,
     "year": _is_of_another_year,
-    "designation": tell_of_others,
+    "designation": _is_of_another,
     "another figure": _has_rival,
-    "designation elsewhere": _is_designated_elsewhere,
     "name, month, number": _lacks_names,
 }

@@ -213,6 +213,7 @@ async def test_a_request_that_waits_for_something_gives_its_place_back(
     for _ in range(AT_ONCE + 1):
         await service.send("ana")
     await until_began(service, AT_ONCE + 1)
+    assert service.began == AT_ONCE + 1
     await service.end()
 
 
