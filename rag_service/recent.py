@@ -23,8 +23,9 @@ _Arguments = ParamSpec("_Arguments")
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
-# LlamaIndex's calls take no identity, so it travels with the task.
-_owner: ContextVar[UUID | None] = ContextVar("kept_for", default=None)
+# LlamaIndex's calls take no identity, so it travels with the task. The owner is the number of a UUID: an answer looks
+# a thousand texts up, and UUID has its hash in Python.
+_owner: ContextVar[int | None] = ContextVar("kept_for", default=None)
 _user: ContextVar[UUID | None] = ContextVar("current_user", default=None)
 
 
@@ -34,9 +35,8 @@ def keep_for(user_id: UUID | None, *, lasting: bool = True) -> Iterator[None]:
 
     Nothing may be yielded inside.
     """
-    lasts = lasting and user_id is not None
     user = _user.set(_user.get() if user_id is None else user_id)
-    owner = _owner.set(user_id if lasts else _owner.get() or uuid4())
+    owner = _owner.set(user_id.int if user_id is not None and lasting else _owner.get() or uuid4().int)
     try:
         yield
     finally:
@@ -60,8 +60,8 @@ class OwnedValues(Generic[_Key, _Value]):
         """`limit`: number of values of all users together."""
         self._limit = limit
         self._values: dict[_Key, _Value] = {}
-        self._owners: dict[_Key, UUID] = {}
-        self._keys: dict[UUID, OrderedDict[_Key, None]] = {}
+        self._owners: dict[_Key, UUID | int] = {}
+        self._keys: dict[UUID | int, OrderedDict[_Key, None]] = {}
         self._lock = threading.Lock()
 
     def get(self, key: _Key) -> _Value | None:
@@ -72,7 +72,7 @@ class OwnedValues(Generic[_Key, _Value]):
                 self._keys[self._owners[key]].move_to_end(key)
             return value
 
-    def keep(self, key: _Key, value: _Value, *, owner: UUID) -> None:
+    def keep(self, key: _Key, value: _Value, *, owner: UUID | int) -> None:
         """Keep a value for a user."""
         with self._lock:
             self._drop(key)
@@ -101,7 +101,7 @@ class Recent(Generic[_Value]):
 
     def __init__(self, limit: int):
         """`limit`: number of values of all users together."""
-        self._kept: OwnedValues[tuple[UUID, bytes], _Value] = OwnedValues(limit)
+        self._kept: OwnedValues[tuple[int, bytes], _Value] = OwnedValues(limit)
 
     def get(self, text: str) -> _Value | None:
         """Return the value of a text, if it is kept for the user."""
@@ -119,7 +119,7 @@ def kept_apart(limit: int) -> Callable[[Callable[_Arguments, _Value]], Callable[
 
     def decorate(make: Callable[_Arguments, _Value]) -> Callable[_Arguments, _Value]:
         @functools.lru_cache(maxsize=limit)
-        def kept(owner: UUID, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Value:
+        def kept(owner: int, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Value:
             return make(*args, **kwargs)
 
         @functools.wraps(make)

@@ -30,7 +30,7 @@ class Opening:
     @cached_property
     def words(self) -> str:
         """Its words, folded, with a space around each."""
-        return _spaced(words(fold(self._begins)))
+        return _spaced(_words_of(self._begins))
 
     @cached_property
     def designations(self) -> frozenset[tuple[str, str]]:
@@ -69,8 +69,8 @@ def _designations(text: str) -> frozenset[tuple[str, str]]:
 
 
 @kept_apart(1_000)
-def _words_of(title: str) -> tuple[str, ...]:
-    return tuple(words(fold(title)))
+def _words_of(text: str) -> tuple[str, ...]:
+    return tuple(words(fold(text)))
 
 
 def _spaced(whole: Sequence[str]) -> str:

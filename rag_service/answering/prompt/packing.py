@@ -248,15 +248,13 @@ def pack_context(
         if len(chosen) >= max_chunks:
             left_out.append(hit.chunk.id)
             continue
-        cost = count_rendered(render_passage(len(chosen) + 1, hit, boundary), boundary) + 2
+        # No token reaches over the beginning of a passage, so the parts add up.
+        cost = count_rendered(f"{render_passage(len(chosen) + 1, hit, boundary)}\n\n", boundary)
         if used + cost <= room:
             chosen.append(hit)
             used += cost
         else:
             left_out.append(hit.chunk.id)
-    # The sum is an estimate: tokens may merge or split where texts are joined.
-    while (used := count_rendered(render_context(chosen, boundary), boundary)) > room:
-        left_out.append(chosen.pop().chunk.id)
     if hits and not chosen:
         most = 19 * room // 20  # a heading may come before it
         part = cut_passage(

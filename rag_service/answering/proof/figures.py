@@ -95,7 +95,8 @@ def find_strange_figure(
         sentence: without marks.
         sources: texts that it may repeat and reckon with: the words that it cites, the question.
         count: of what it cites, which it may say: "both", "the three invoices".
-        others: texts whose figures it may repeat, and not reckon with, such as titles.
+        others: texts whose figures it may repeat, and not reckon with, such as titles. The day of a date is none:
+            a document of 30 November does not say "30 days".
         language: ISO 639-1 of the sentence; its number words are those of this language.
     """
     said = read_figures(sentence, language)
@@ -106,7 +107,9 @@ def find_strange_figure(
     operands = sorted({value for figure in own for value in figure.values})
     totals = list(_add_columns(sources))
     known = _Sources(
-        values=frozenset((float(count), *totals, *(value for figure in (*own, *beside) for value in figure.values))),
+        values=frozenset(
+            (float(count), *totals, *(value for figure in own for value in figure.values), *_beside(beside))
+        ),
         dates=frozenset(date for figure in (*own, *beside) for date in figure.dates),
         operands=operands if len(operands) <= _MOST_OPERANDS else (),
     )
@@ -193,6 +196,12 @@ def _values_of(digits: str) -> Iterator[float]:
         return
     whole, _, rest = plain.replace(",", ".").rpartition(".")
     yield float(f"{whole.replace('.', '')}.{rest}" if whole else rest)
+
+
+def _beside(figures: Iterable[Figure]) -> Iterator[float]:
+    """Return the numbers of other texts, and of their dates the years."""
+    for figure in figures:
+        yield from (float(date.year) for date in figure.dates if date.year) if figure.dates else figure.values
 
 
 def _add_columns(sources: Iterable[str]) -> Iterator[float]:

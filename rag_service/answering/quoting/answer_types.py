@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from operator import and_
+from itertools import compress
 
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.sentences import split_sentences
@@ -17,7 +17,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 def lacks_answer(question: str, quote: str, language: str, *, quoted_in: str | None = None) -> bool:
     """Return whether a quote has no value of the type that a question asks for, or has it of something else.
 
-    In a quote of several sentences, one with the value has a word of the question, unless none has.
+    In a quote of several sentences, one with the value has as many words of the question as any other: beside "the sand
+    was changed for 7,350 euros", "the roof was repaired in April" does not say for how much.
 
     Args:
         quoted_in: the language of the quote, in whose words reasons and agents are told: "car" is no reason in English;
@@ -28,8 +29,8 @@ def lacks_answer(question: str, quote: str, language: str, *, quoted_in: str | N
         said = [quote[start:end] for start, end in split_sentences(quote, language=language)]
         holds = [wanted.search(fold(one)) is not None or "%" in one for one in said]
         asked_terms = set(terms(question, language))
-        is_about = [not asked_terms.isdisjoint(terms(one, language)) for one in said]
-        return not any(holds) or (any(is_about) and not any(map(and_, holds, is_about)))
+        shared = [len(asked_terms.intersection(terms(one, language))) for one in said]
+        return max(shared, default=0) not in compress(shared, holds)
     asked = fold(question)
     if _words_for("asks_reason").search(asked):
         return _words_for("gives_reason", quoted_in).search(folded) is None

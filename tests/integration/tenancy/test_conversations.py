@@ -189,15 +189,16 @@ async def test_export_holds_every_message_with_its_citations_and_no_markup_of_ot
     world = await make_world(street.house)
     async with client_of(street.application) as client:
         client.headers.update(world.credentials["owner"])
-        answer = await ask(client, QUESTION, keep=True)
+        question = "In which barn do llamas sleep at noon?"
+        answer = await ask(client, question, keep=True)
         path = f"/api/v1/conversations/{answer['conversationId']}"
         await client.patch(path, json={"title": HOSTILE})
         export = await client.get(f"{path}/export")
         assert export.headers["content-type"].startswith("text/markdown")
         assert export.headers["content-disposition"].startswith("attachment")
-        title, question, *rest = export.text.split("\n\n")
+        title, asked, *rest = export.text.split("\n\n")
         assert title == r"# \<img src=x onerror=alert(1)> dlrow \[x\](javascript:alert(1)) 100%\_of"
-        assert question == f"## {QUESTION}"
+        assert asked == f"## {question}"
         first = next(one for one in answer["citations"] if one["quote"])
         assert f"- \\[C{first['mark']}\\] {first['place']} “{first['quote'][:20]}" in export.text
         assert rest[-1].strip().endswith("(verified, quote)")

@@ -55,6 +55,12 @@ def test_figures_of_titles_are_repeated_and_not_reckoned_with() -> None:
     assert find_strange_figure("It was 2064.", [source], others=["Budget 2024"], language="en") == "2064"
 
 
+def test_the_day_of_a_document_is_no_number_of_what_it_says() -> None:
+    source, dated = "Employees receive 25 days.", ["2026-11-30"]
+    assert find_strange_figure("Employees receive 30 days.", [source], others=dated, language="en") == "30"
+    assert find_strange_figure("In 2026, employees receive 25 days.", [source], others=dated, language="en") is None
+
+
 def test_a_sentence_may_count_what_it_cites() -> None:
     sources = ["equipo: A2 | planta: Muíña", "equipo: A3 | planta: Muíña"]
     assert find_strange_figure("Son dos, en Muíña.", sources, language="es") == "2"

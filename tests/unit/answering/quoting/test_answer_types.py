@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.answering.quoting.answer_types import answer_type
+from rag_service.answering.quoting.answer_types import answer_type, lacks_answer
 from rag_service.language.words import fold
 
 
@@ -35,3 +35,16 @@ def test_sums_and_numbers_are_recognised_as_what_was_asked_for(question: str, an
 @pytest.mark.parametrize("question", ["Who pays?", "What do citizens feel about it?", "When does it open?"])
 def test_other_questions_have_no_answer_type(question: str) -> None:
     assert answer_type(question) is None
+
+
+@pytest.mark.parametrize(
+    ("quote", "lacks"),
+    [
+        ("The sand was changed for 7,350 euros. The roof was repaired in April.", True),
+        ("The roof was repaired in April for 7,350 euros. The sand was changed.", False),
+        ("The roof was repaired in April.", True),
+        ("It came to 7,350 euros.", False),
+    ],
+)
+def test_an_amount_beside_what_was_asked_about_is_no_answer(quote: str, lacks: bool) -> None:
+    assert lacks_answer("How much did it cost to have the roof repaired?", quote, "en") is lacks
