@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from rag_service.api.http.access import CallerDependency
 from rag_service.api.http.bodies import AnyRequest
 from rag_service.api.http.documentation import accepts_form
+from rag_service.api.http.fields import check_texts
 from rag_service.api.http.forms import FORM, MEGABYTE, Form, read_form
 from rag_service.api.http.problems import ContentTypeError, FieldError, InvalidRequestError
 from rag_service.api.openai.errors import errors
@@ -74,8 +75,10 @@ class FilesController(Controller):
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> FileList:
         """Newest first. Query: `after`, `limit`, `order`, `purpose`."""
         asked = read_page(request, "purpose", limit=1000, most=10_000)
+        purpose = request.query_params.get("purpose")
+        check_texts(required={}, optional={"purpose": purpose})
         choice = FileChoice(
-            purpose=request.query_params.get("purpose"),
+            purpose=purpose,
             limit=asked.limit,
             after=asked.after,
             oldest_first=asked.oldest_first,

@@ -19,12 +19,7 @@ from rag_service.api.http.bodies import AnyRequest
 from rag_service.api.http.documentation import accepts
 from rag_service.api.http.fields import check_texts, read_choice
 from rag_service.api.http.forms import largest_body
-from rag_service.api.http.problems import (
-    ClientGoneError,
-    FieldError,
-    InvalidRequestError,
-    handle_client_gone,
-)
+from rag_service.api.http.problems import ClientGoneError, FieldError, InvalidRequestError, handle_client_gone
 from rag_service.api.http.queries import read_question
 from rag_service.api.http.schemas import Name, SearchRequest
 from rag_service.api.http.services import READING, ServicesDependency
