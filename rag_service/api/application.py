@@ -14,7 +14,7 @@ from rag_service.api.context import RequestContext
 from rag_service.api.health import HealthController
 from rag_service.api.http.bodies import BODY_LIMIT
 from rag_service.api.http.check import CheckController
-from rag_service.api.http.documentation import openapi_config
+from rag_service.api.http.documentation import ELSEWHERE, openapi_config, redirect_to_schema
 from rag_service.api.http.ids_only import IdsOnly
 from rag_service.api.http.problems import ClientGoneError, describe, handle_client_gone, handle_error
 from rag_service.api.http.services import from_state
@@ -48,7 +48,14 @@ def create_litestar(
             metrics.error(describe(error).code)
 
     application = Litestar(
-        route_handlers=[QueryController, CheckController, HealthController, ingest_router(settings), *more_routes],
+        route_handlers=[
+            QueryController,
+            CheckController,
+            HealthController,
+            ingest_router(settings),
+            redirect_to_schema,
+            *more_routes,
+        ],
         dependencies={"services": from_state("services"), "identity": Provide(identify)},
         after_exception=[count_error],
         exception_handlers={Exception: handle_error, ClientGoneError: handle_client_gone},
@@ -76,7 +83,8 @@ def _check_root_path(root: str, application: Litestar) -> None:
     has stripped it."""
     if not root:
         return
-    own = next((route.path for route in application.routes if f"{route.path}/".startswith(f"{root}/")), None)
+    paths = [route.path for route in application.routes if route.path not in ELSEWHERE]
+    own = next((path for path in paths if f"{path}/".startswith(f"{root}/")), None)
     if own is not None:
         raise ConfigurationError(
             f"The path {root} cannot be told from the service's own address {own}: choose another one.",

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 # Commands whose modules load more than a list of commands needs: module, name there, and what the list says.
 LATER = {
+    "documents": ("documents", "documents", "Stored documents: list, show, delete."),
     "eval": ("eval", "eval_group", "Measure retrieval and answers on eval sets."),
     "export": (
         "transfer",
@@ -137,30 +139,65 @@ def ingest(paths: tuple[Path, ...], address: str | None) -> None:
         sys.exit(1)
 
 
+def _read_follow(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    with suppress(ValueError):
+        return value and str(value if value == "last" else UUID(value))
+    raise click.BadParameter(f"{value!r} is neither the id of a conversation nor 'last'.")
+
+
 @main.command()
 @click.argument("question")
-def ask(question: str) -> None:
+@click.option("--corpus", "corpora", multiple=True, help="Only this corpus: name or id; may be given several times.")
+@click.option("--file", help="Only the file with this name.")
+@click.option("--tag", "tags", multiple=True, help="Only documents with this tag; of several they have all.")
+@click.option("--keep", is_flag=True, help="Store question and answer in a new conversation.")
+@click.option(
+    "--follow", metavar="ID", callback=_read_follow,
+    help="Continue a stored conversation: its id, or `last` for the one that was changed last.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as the API sends it.")
+def ask(
+    question: str,
+    corpora: tuple[str, ...],
+    file: str | None,
+    tags: tuple[str, ...],
+    keep: bool,
+    follow: str | None,
+    as_json: bool,
+) -> None:
     """Ask a question and print the answer with its citations.
 
     If `rag-service serve` runs with the same settings and without sign-in, it answers, without a start of its own.
+
+    The exit code is 0 if the answer is certain (`can_proceed`), 3 if it is not (`uncertain`), 4 if the documents do not
+    answer the question (`out_of_scope`), 1 after an error and 2 for wrong arguments.
     """
     from rag_service.api.http.queries import check_question
-    from rag_service.cli.asking import ask_server, print_answer
+    from rag_service.cli.asking import EXIT_CODES, Asked, ask_server, print_answer
 
     if not question.strip():
         raise click.UsageError("The question is empty.")
+    if keep and follow is not None:
+        raise click.UsageError("--keep begins a conversation and --follow continues one: give one of them.")
     settings = read_quiet_settings()
+    asked = Asked(question=question, corpora=corpora, file=file, tags=tags, keep=keep, follow=follow)
     with failures():
         check_question(question, settings)
-        answer = ask_server(settings, question)
+        answer = ask_server(settings, asked)
     if answer is None:
         begin_start(settings)
         from rag_service.cli.quickstart import ask_once
 
-        answer = run_command(ask_once(settings, question))
-    from rich.console import Console
+        answer = run_command(ask_once(settings, asked))
+    if as_json:
+        import msgspec
 
-    print_answer(question, answer, Console())
+        click.echo(msgspec.json.format(msgspec.json.encode(answer)).decode())
+    else:
+        from rich.console import Console
+
+        print_answer(question, answer, Console())
+    sys.exit(EXIT_CODES.get(answer.decision, 0))
 
 
 @main.command(name="check-answer")

@@ -5,25 +5,60 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import msgspec
 
-from rag_service.api.http.schemas import AnswerBody, PlaceBody
+from rag_service.api.agents.schemas import ConversationBody, ConversationList, KeptAnswerBody
+from rag_service.api.corpora.schemas import CorpusBody, CorpusList
+from rag_service.api.http.schemas import AnswerBody, AnswerRequest, PlaceBody
 from rag_service.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rag_service.settings import Settings
+    from rag_service.store.accounts.conversations import Conversation
 
 _CONNECT_SECONDS = 2.0
 # What may differ between the server and the one who asks.
+_PAGE = 500  # items of a list that are asked for: as many as one reply has
 _ANY = ("host", "port", "log_level", "log_format")
+
+
+LAST = "last"  # the conversation that was changed last
+# How certain an answer is → the exit code of `ask`; errors are 1, wrong arguments 2.
+EXIT_CODES = {"can_proceed": 0, "uncertain": 3, "out_of_scope": 4}
+
+_Body = TypeVar("_Body", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What `ask` is given."""
+
+    question: str
+    corpora: tuple[str, ...] = ()  # names or ids; none: all
+    file: str | None = None
+    tags: tuple[str, ...] = ()
+    keep: bool = False  # store the answer in a new conversation
+    follow: str | None = None  # id of the conversation that it goes on, or LAST
+
+
+class Named(Protocol):
+    """A corpus, as stored or as the API sends it."""
+
+    @property
+    def id(self) -> UUID: ...
+
+    @property
+    def name(self) -> str: ...
 
 
 class _Server(msgspec.Struct):
@@ -50,7 +85,39 @@ def forget_server(settings: Settings, address: str) -> None:
             _file(settings).unlink()
 
 
-def ask_server(settings: Settings, question: str) -> AnswerBody | None:
+def complete(
+    asked: Asked, corpora: Iterable[Named], conversations: Iterable[ConversationBody | Conversation]
+) -> AnswerRequest:
+    """The request of a question, with the ids of the corpora that it names and of the conversation that it goes on.
+
+    Raises InputError if there is no such corpus, or no conversation.
+    """
+    there = list(corpora)
+    corpus_ids: list[UUID] = []
+    for name in asked.corpora:
+        if not (ids := [one.id for one in there if name in (one.name, str(one.id))]):
+            known = ", ".join(sorted({one.name for one in there})) or "none"
+            raise InputError(f"There is no corpus {name!r}. There are: {known}.", field="corpus")
+        corpus_ids += ids
+    conversation_id = None
+    if asked.follow == LAST:
+        latest = max(conversations, key=lambda one: one.updated_at, default=None)
+        if latest is None:
+            raise InputError("No conversation is stored yet. `--keep` begins one.", field="follow")
+        conversation_id = latest.id
+    elif asked.follow is not None:
+        conversation_id = UUID(asked.follow)
+    return AnswerRequest(
+        query=asked.question,
+        corpus_ids=corpus_ids,
+        file_name=asked.file,
+        tags=list(asked.tags),
+        keep=asked.keep,
+        conversation_id=conversation_id,
+    )
+
+
+def ask_server(settings: Settings, asked: Asked) -> AnswerBody | None:
     """The answer of the server that runs here with the same settings; None if there is none.
 
     Raises InputError if it refuses the question.
@@ -68,26 +135,42 @@ def ask_server(settings: Settings, question: str) -> AnswerBody | None:
     with suppress(AttributeError):
         connection.sock.settimeout(None)
     try:
-        connection.request(
-            "POST", "/api/v1/query/answer", json.dumps({"query": question}), {"Content-Type": "application/json"}
-        )
-        reply = connection.getresponse()
-        data = reply.read()
-        if reply.status >= 400:
-            problem = json.loads(data)
-            raise InputError(str(problem.get("detail") or problem.get("title")))
-        return msgspec.json.decode(data, type=AnswerBody)
+        corpora: Sequence[CorpusBody] = ()
+        conversations: Sequence[ConversationBody] = ()
+        if asked.corpora:
+            corpora = _call(connection, f"/api/v1/corpora?limit={_PAGE}", CorpusList).items
+        if asked.follow == LAST:
+            conversations = _call(connection, f"/api/v1/conversations?limit={_PAGE}", ConversationList).items
+        request = complete(asked, corpora, conversations)
+        kind: type[AnswerBody] = AnswerBody if asked.follow is None and not asked.keep else KeptAnswerBody
+        return _call(connection, "/api/v1/query/answer", kind, request)
     except (OSError, ValueError, http.client.HTTPException):
         return None  # it stopped in between
     finally:
         connection.close()
 
 
+def _call(
+    connection: http.client.HTTPConnection, path: str, kind: type[_Body], request: AnswerRequest | None = None
+) -> _Body:
+    """The reply to a request. Raises InputError if it is refused."""
+    if request is None:
+        connection.request("GET", path)
+    else:
+        connection.request("POST", path, msgspec.json.encode(request), {"Content-Type": "application/json"})
+    reply = connection.getresponse()
+    data = reply.read()
+    if reply.status >= 400:
+        problem = json.loads(data)
+        raise InputError(str(problem.get("detail") or problem.get("title")))
+    return msgspec.json.decode(data, type=kind)
+
+
 def print_answer(question: str, answer: AnswerBody, console: Console) -> None:
     """Print question, answer, and each citation with its place and quote."""
     from rich.markup import escape
 
-    from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
+    from rag_service.client.proof_words import DECISIONS, TERMINAL_COLOURS, describe_proof
 
     console.print(f"\n[bold]Q:[/] {escape(question)}")
     if answer.places:
@@ -104,9 +187,12 @@ def print_answer(question: str, answer: AnswerBody, console: Console) -> None:
         console.print(f"       “{citation.quote}”", style="dim", markup=False)
     for related in answer.related:
         console.print(f"  related, but not an answer: {related.place}", style="dim", markup=False)
-    console.print(f"\n  {answer.decision}, confidence {answer.confidence:.2f}, {answer.latency_ms:.0f} ms", style="dim")
+    said = DECISIONS.get(answer.decision, answer.decision)
+    console.print(f"\n  {said}, confidence {answer.confidence:.2f}, {answer.latency_ms:.0f} ms", style="dim")
     for reason in answer.reasons:
         console.print(f"  - {reason.text}", style="dim", markup=False)
+    if isinstance(answer, KeptAnswerBody) and answer.conversation_id is not None:
+        console.print(f"  conversation {answer.conversation_id}", style="dim", markup=False)
 
 
 def _print_places(places: Sequence[PlaceBody], console: Console) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +15,15 @@ from rich.console import Console
 from rich.markup import escape
 
 from rag_service.answering.examples import find_examples
+from rag_service.api.agents.history import keep_answer
 from rag_service.api.http.presenters import present_answer
 from rag_service.api.http.queries import read_question
 from rag_service.api.http.schemas import AnswerBody, SearchRequest
-from rag_service.cli.asking import print_answer
+from rag_service.cli.asking import Asked, complete, print_answer
 from rag_service.cli.models import pull_models
 from rag_service.cli.progress import show_progress
 from rag_service.components import Components, open_components
-from rag_service.domain import LOCAL_ADMIN
+from rag_service.domain import LOCAL_ADMIN, Turn
 from rag_service.errors import DocumentError, InputError, UnsupportedMediaError
 from rag_service.indices import find_index, shipped_names
 from rag_service.ingest.documents import Ingested, Outcome
@@ -29,7 +32,11 @@ from rag_service.models.embedding.guarded import warm_up
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
 from rag_service.sources.report import SyncProgress, seconds_left
+from rag_service.store.accounts.conversations import Conversation, list_conversations, read_history
+from rag_service.store.corpora import Corpus, select_corpora
+from rag_service.store.database import Connection, Database
 from rag_service.store.documents.documents import DocumentInput
+from rag_service.store.rows import LIMIT_MAX, Slice
 from rag_service.tasks import end_tasks
 
 if TYPE_CHECKING:
@@ -117,17 +124,51 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
             return (await ingest_files(components, paths, console, bulk))[1]
 
 
-async def ask_once(settings: Settings, question: str) -> AnswerBody:
+@dataclass(frozen=True)
+class _Administrator:
+    """Writes conversations."""
+
+    database: Database
+    identity = LOCAL_ADMIN
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        return self.database.transaction(LOCAL_ADMIN)
+
+
+async def ask_once(settings: Settings, asked: Asked) -> AnswerBody:
     """Ask. Progress goes to stderr, so that the answer can be piped."""
-    asked = read_question(SearchRequest(query=question), settings, LOCAL_ADMIN)
+    read_question(SearchRequest(query=asked.question), settings, LOCAL_ADMIN)  # what is wrong with it is said first
     with Console(stderr=True).status("Starting the database …") as status:
         async with open_components(settings) as components:
             status.update("Searching the documents; the first question also loads the model …")
-            counting = asyncio.create_task(asyncio.to_thread(count_tokens, question))  # loads its tables meanwhile
+            counting = asyncio.create_task(
+                asyncio.to_thread(count_tokens, asked.question)
+            )  # loads its tables meanwhile
             try:
-                return present_answer(await components.engine.answer(asked))
+                return await _answer(components, asked)
             finally:
                 await asyncio.gather(counting, return_exceptions=True)
+
+
+async def _answer(components: Components, asked: Asked) -> AnswerBody:
+    administrator = _Administrator(components.database)
+    said: tuple[Turn, ...] = ()
+    corpora: tuple[Corpus, ...] = ()
+    kept: tuple[Conversation, ...] = ()
+    if asked.corpora or asked.follow:
+        async with administrator.transaction() as connection:
+            corpora = await select_corpora(connection, "TRUE", {})
+            kept = (await list_conversations(connection, Slice(limit=LIMIT_MAX))).items
+    request = complete(asked, corpora, kept)
+    going_on = request.conversation_id
+    if going_on is not None:
+        async with administrator.transaction() as connection:
+            said = await read_history(connection, going_on)
+    question = replace(read_question(request, components.settings, LOCAL_ADMIN), turns=said)
+    answer = present_answer(await components.engine.answer(question))
+    if not asked.keep and going_on is None:
+        return answer
+    return await keep_answer(answer, administrator, asked.question.strip(), going_on)
 
 
 async def ingest_files(

@@ -25,6 +25,11 @@ _WORDS = {
     "contradicted": "the source says something else",
     "not_found": "not found in the documents",
 }
+DECISIONS = {
+    "can_proceed": "Certain",
+    "uncertain": "Not certain",
+    "out_of_scope": "Not covered by the documents",
+}
 _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # would steer a terminal
 
 

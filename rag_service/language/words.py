@@ -13,7 +13,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, lru_cache
-from itertools import repeat
 
 import Stemmer
 
@@ -94,11 +93,12 @@ def terms(text: str, language: str) -> list[str]:
 
 def word_forms(text: str) -> set[str]:
     """Its words as written and their stems in every language: a document may not be in the question's language."""
-    written = set(words(text))
-    forms = set(written)
-    for language in language_codes():
-        forms.update(filter(None, map(index_term, written, repeat(language))))
-    return forms
+    return set().union(*map(_forms, words(text)))
+
+
+@lru_cache(maxsize=50_000)
+def _forms(word: str) -> frozenset[str]:
+    return frozenset({word, *filter(None, (index_term(word, language) for language in language_codes()))})
 
 
 def frequencies(text: str, language: str) -> Counter[str]:

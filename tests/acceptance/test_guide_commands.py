@@ -23,6 +23,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag_service.cli import main
+from rag_service.cli.asking import EXIT_CODES
 from rag_service.evaluation import saved
 from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance.cli_process import started, tell_stacks
@@ -134,7 +135,8 @@ class Reader:
         if arguments[1] == "mcp":
             return self._until_its_client_leaves(arguments[1:], environment)
         outcome = CliRunner().invoke(main, arguments[1:], env=environment)
-        return None if outcome.exit_code == 0 else f"{outcome.output}\n{outcome.exception!r}"
+        good = EXIT_CODES.values() if arguments[1] == "ask" else {0}
+        return None if outcome.exit_code in good else f"{outcome.output}\n{outcome.exception!r}"
 
     def _filled_in(self, line: str) -> str:
         for shown, query in {

@@ -64,6 +64,16 @@ async def ask_everywhere(client: httpx.AsyncClient) -> dict[str, tuple[list[Any]
     messages = [{"role": "user", "content": QUESTION}]
     completion = (await client.post("/v1/chat/completions", json={"model": "rag-service", "messages": messages})).json()
     found["openai"] = (completion["choices"][0]["message"]["citations"], completion["rag"]["decision"])
+    body = {"model": "rag-service", "messages": messages, "stream": True}
+    streamed = (await client.post("/v1/chat/completions", json=body)).text.splitlines()
+    last = [json.loads(line.removeprefix("data: ")) for line in streamed if line.startswith("data: {")][-1]
+    found["openai stream"] = (last["citations"], last["rag"]["decision"])
+    response = (await client.post("/v1/responses", json={"model": "rag-service", "input": QUESTION})).json()
+    found["responses"] = (response["citations"], response["rag"]["decision"])
+    annotations = response["output"][0]["content"][0]["annotations"]
+    assert [one["evidence"] for one in annotations] == [
+        one["evidence"] for one in response["citations"] if one["quote"]
+    ]
     agent = (await client.post("/api/v1/agents", json={"name": "Helper"})).json()["id"]
     (corpus,) = (await client.get("/api/v1/corpora")).json()["items"]
     (await client.put(f"/api/v1/agents/{agent}/corpora/{corpus['id']}")).raise_for_status()
@@ -79,7 +89,18 @@ async def ask_everywhere(client: httpx.AsyncClient) -> dict[str, tuple[list[Any]
 @pytest.mark.parametrize("case", CASES)
 async def test_every_channel_tells_the_same(client: httpx.AsyncClient, ollama: OllamaDouble, case: str) -> None:
     text, statuses, decision = CASES[case]
-    ollama.script("/api/chat", *[chat(Say(text), Done()) for _ in range(5)])
+    ollama.script("/api/chat", *[chat(Say(text), Done()) for _ in range(7)])
     for channel, (citations, decided) in (await ask_everywhere(client)).items():
         told = [f"{citation['status']} {citation['method'] or ''}".strip() for citation in citations]
         assert (channel, told, decided) == (channel, statuses, decision)
+
+
+async def test_every_channel_has_the_words_that_show_a_sentence(
+    client: httpx.AsyncClient, ollama: OllamaDouble
+) -> None:
+    words = ["Employees receive 25 days of vacation", "Trainees receive 20 days"]
+    text = f'Staff get 25 days, trainees 20 [C1 "{words[0]}"][C1 "{words[1]}"].'
+    ollama.script("/api/chat", *[chat(Say(text), Done()) for _ in range(7)])
+    for channel, (citations, _) in (await ask_everywhere(client)).items():
+        shown = [[(one["quote"], DOCUMENT[one["start"] : one["end"]]) for one in c["evidence"]] for c in citations]
+        assert (channel, shown) == (channel, [[(one, one) for one in words]])

@@ -39,7 +39,7 @@ def test_nothing_is_wider_than_the_window(visit: Open, size: Any) -> None:
     one = visit(size=size, locale="fr-FR")
     measure = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert one.page.evaluate(measure) <= 0
-    for question in ("stock", "hostile"):
+    for question in ("stock", "kinds", "wrong figure", "hostile"):
         one.ask(question)
         one.page.locator(".why summary").last.click()
         assert one.page.evaluate(measure) <= 0
@@ -195,6 +195,9 @@ def test_axe_finds_nothing_serious(visit: Open, scheme: str, size: Any) -> None:
     one.page.wait_for_selector(MARKED)
     check("panel")
     one.page.keyboard.press("Escape")
+    one.ask("wrong figure")
+    one.page.locator(".decision button").last.click()
+    check("second lines, and the sentence that the verdict leads to")
     one.page.route("**/answer/stream", lambda route: route.abort())
     one.ask("again", until="[role=alert]")
     check("error")

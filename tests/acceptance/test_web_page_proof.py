@@ -224,7 +224,7 @@ def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None
     one.page.mouse.move(5, 5)
     tooltip.wait_for(state="hidden")
     one.page.focus("body")
-    one.badge(0).focus()
+    one.page.locator(".second-line-toggle").first.focus()
     one.page.keyboard.press("Tab")
     tooltip.wait_for(state="visible")
     expect(one.badge(1)).to_have_attribute("aria-describedby", "tooltip")

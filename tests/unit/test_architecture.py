@@ -215,6 +215,7 @@ _SHARED_CACHES = {
     "language.versions._expression": "names of the language data",
     "language.versions._name_words": "names of the language data",
     "language.words._encode": "nothing",
+    "language.words._forms": "single words, stemmed in microseconds",
     "language.words.index_term": "single words, stemmed in microseconds",
     "answering.quoting.answer_types._words_for": "names of the language data",
     "observability.logs._names_secret": "names of fields of log lines",

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import click
@@ -20,7 +22,8 @@ from click.testing import CliRunner
 
 from rag_service.api.http.schemas import AnswerBody, ConfidenceBody, GuardrailsBody, TimingsBody
 from rag_service.cli import LATER, main
-from rag_service.cli.asking import ask_server, forget_server, note_server
+from rag_service.cli.asking import LAST, Asked, ask_server, complete, forget_server, note_server
+from rag_service.errors import InputError
 from rag_service.settings import load_settings
 
 ANSWER = AnswerBody(
@@ -29,6 +32,8 @@ ANSWER = AnswerBody(
     context_used=[], citations=[], unmarked_sentences=0, withheld_sentences=0, flagged=[], guardrails=GuardrailsBody(),
     language="en", model="fixed", latency_ms=1, timings=TimingsBody(), steps=[], prompt_tokens=0, completion_tokens=0,
 )  # fmt: skip
+
+ASKED = Asked(question="How long is a loan?")
 
 
 def invoke(*arguments: str, **variables: str) -> tuple[int, str]:
@@ -91,27 +96,78 @@ def test_ask_is_answered_by_the_server_that_runs_with_the_same_settings(
     monkeypatch.delenv("RAG_FIT_RELEVANCE", raising=False)  # as `invoke` does
     note_server(load_settings(port=1), server)
     code, said = invoke("ask", "How long is a loan?")
-    assert code == 0, said
+    assert code == 3, "it is not certain"
     assert ANSWER.answer in " ".join(said.split()) and "Q: How long is a loan?" in said
+    assert "Not certain, confidence 0.50" in said
+    code, said = invoke("ask", "How long is a loan?", "--json")
+    assert (code, json.loads(said)) == (3, json.loads(_FixedAnswer.body))
     assert invoke("ask", "refused") == (1, "Error: Not this one.\n")
     assert "query must be valid Unicode text" in invoke("ask", "x\udcff")[1]
-    assert ask_server(load_settings(topk_default=3), "How long is a loan?") is None
-    assert ask_server(load_settings(auth="required"), "How long is a loan?") is None
+    assert ask_server(load_settings(topk_default=3), ASKED) is None
+    assert ask_server(load_settings(auth="required"), ASKED) is None
     forget_server(load_settings(), "http://127.0.0.1:1")  # another server's end
-    assert ask_server(load_settings(), "How long is a loan?") is not None
+    assert ask_server(load_settings(), ASKED) is not None
     forget_server(load_settings(), server)
-    assert ask_server(load_settings(), "How long is a loan?") is None
+    assert ask_server(load_settings(), ASKED) is None
+
+
+@pytest.mark.parametrize(("decision", "code"), [("can_proceed", 0), ("uncertain", 3), ("out_of_scope", 4)])
+def test_only_a_certain_answer_ends_ask_with_0(
+    decision: str, code: int, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAG_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("RAG_FIT_RELEVANCE", raising=False)
+    body = msgspec.json.encode(msgspec.structs.replace(ANSWER, decision=decision))
+    monkeypatch.setattr(_FixedAnswer, "body", body)
+    note_server(load_settings(), server)
+    outcome, said = invoke("ask", "How long is a loan?")
+    assert outcome == code
+    assert decision not in said, "there are words for it"
+
+
+@dataclass(frozen=True)
+class _There:
+    """A corpus or conversation."""
+
+    id: UUID
+    name: str = ""
+    updated_at: int = 0
+
+
+def test_a_question_names_corpora_and_the_last_conversation() -> None:
+    pay, travel, again = _There(UUID(int=1), "pay"), _There(UUID(int=2), "travel"), _There(UUID(int=3), "travel")
+    talks: list[Any] = [_There(UUID(int=8), updated_at=1), _There(UUID(int=9), updated_at=2)]
+    asked = Asked(question="How long?", corpora=("travel", str(UUID(int=1))), file="a.md", tags=("x",), follow=LAST)
+    request = complete(asked, [pay, travel, again], talks)
+    assert request.corpus_ids == [UUID(int=2), UUID(int=3), UUID(int=1)]
+    assert (request.file_name, request.tags, request.conversation_id) == ("a.md", ["x"], UUID(int=9))
+    with pytest.raises(InputError, match="corpus 'sales'"):
+        complete(Asked(question="How long?", corpora=("sales",)), [pay, travel], ())
+    with pytest.raises(InputError, match="No conversation is stored yet"):
+        complete(asked, [pay, travel], ())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--follow", "yesterday"], "'yesterday' is neither the id of a conversation nor 'last'"),
+        (["--follow", "last", "--keep"], "--keep begins a conversation and --follow continues one"),
+    ],
+)
+def test_wrong_arguments_of_ask_are_explained(arguments: list[str], said: str) -> None:
+    code, output = invoke("ask", "How long?", *arguments)
+    assert code == 2 and said in " ".join(output.split())
 
 
 @pytest.mark.parametrize("noted", ["", "{}", '{"address": "nowhere", "settings": "x"}'])
 def test_ask_goes_on_alone_where_no_server_answers(noted: str, tmp_path: Path) -> None:
     settings = load_settings(data_dir=tmp_path)
     (tmp_path / "server.json").write_text(noted, "utf-8")
-    assert ask_server(settings, "How long is a loan?") is None
+    assert ask_server(settings, ASKED) is None
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
     note_server(settings, address)
-    assert ask_server(settings, "How long is a loan?") is None
+    assert ask_server(settings, ASKED) is None
 
 
 def test_check_passes_the_shipped_files() -> None:

@@ -15,7 +15,7 @@ from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.passage import Passage, find_telling, passage_of
 from rag_service.answering.proof.verify import CitedClaim, place_words
-from rag_service.domain import AnswersQuestion, Citation, CitationStatus, Hit, ProofMethod
+from rag_service.domain import AnswersQuestion, Citation, CitationStatus, CitedWords, Hit, ProofMethod
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Verdict, WriterPrompt
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.tables.sentences import CitedCells
@@ -185,8 +185,28 @@ class _Decision:
             elif place is not None and citation.mark - 1 != holder and not claim.named.get(citation.mark):
                 continue  # a bare mark of another passage: nothing shows that its words stand there
             self._citations[number] = replace(
-                citation, status=CitationStatus.VERIFIED, method=ProofMethod.JUDGE, judge=self._judge.name, reason=None
+                self._with_words(citation, holder, place, claim),
+                status=CitationStatus.VERIFIED,
+                method=ProofMethod.JUDGE,
+                judge=self._judge.name,
+                reason=None,
             )
+
+    def _with_words(
+        self, citation: Citation, holder: int, place: tuple[int, int] | None, claim: CitedClaim
+    ) -> Citation:
+        """Return the citation with the judge's words as evidence, unless its own hold them or stand elsewhere."""
+        if place is None or citation.mark - 1 != holder:
+            return citation
+        words = self._place(citation, holder, place, claim)
+        if words.start is None or words.end is None:
+            return citation
+        known = [(citation.start, citation.end), *((one.start, one.end) for one in citation.evidence)]
+        for start, end in known:
+            if start is not None and end is not None and start <= words.start and words.end <= end:
+                return citation
+        found = CitedWords(quote=words.quote or "", start=words.start, end=words.end, location=words.location)
+        return replace(citation, evidence=(*citation.evidence, found))
 
     def _cite(self, claim: CitedClaim, holder: int, place: tuple[int, int] | None) -> None:
         """Cite the words that the judge found for a sentence whose writer gave it no mark of their passage."""
@@ -212,7 +232,7 @@ class _Decision:
     def _refuse(self, claim: CitedClaim, against: str, holder: int) -> None:
         """Take back what is verified of a sentence; `against`: words of a passage that say otherwise, or none."""
         if not against:
-            self._reject(claim, NOT_SUPPORTED)
+            self._reject(claim, claim.doubt or NOT_SUPPORTED)
             return
         title = self._shown[holder].chunk.document.title
         for number in claim.citations:

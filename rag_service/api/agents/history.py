@@ -95,6 +95,15 @@ async def keep_answers(
             yield WireEvent("final", msgspec.structs.replace(body, conversation_id=kept))
 
 
+async def keep_answer(
+    answer: AnswerBody, caller: Writer, question: str, conversation_id: UUID | None
+) -> KeptAnswerBody:
+    """Store question and answer, in a new conversation if none is named."""
+    body = _present_kept(answer)
+    kept = await _keep_exchange(caller, question, body, conversation_id, None, None, None)
+    return msgspec.structs.replace(body, conversation_id=kept)
+
+
 async def _keep_exchange(
     caller: Writer,
     question: str,

@@ -32,6 +32,8 @@ MIN_RATE = 8_000  # bytes a second, on average after a minute: a body that drips
 _NON_FINITE = object()  # NaN or Infinity
 _SHOWN = 80  # characters of an unknown name in an error message
 
+_OTHER_NAMES = {"question": "query"}  # the first guess of many → our name
+
 _Kind = TypeVar("_Kind")
 AnyRequest = Request[Any, Any, Any]
 
@@ -139,7 +141,7 @@ def _explain(message: str, kind: type, name: str) -> FieldError:
         field = unknown[1][:_SHOWN]
         if unknown[2]:  # inside of another field
             return FieldError(f"{unknown[2][:_SHOWN]}.{field}", "is not a field of this request")
-        near = difflib.get_close_matches(field, known, n=1)
+        near = difflib.get_close_matches(_OTHER_NAMES.get(field, field), known, n=1)
         hint = f"; did you mean {near[0]}?" if near else f"; its fields are {', '.join(known)}" if known else ""
         return FieldError(field, f"is not a field of this request{hint}")
     if missing := re.match(r"Object missing required field `(.*)`", message):

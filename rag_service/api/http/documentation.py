@@ -99,6 +99,17 @@ def openapi_config() -> OpenAPIConfig:
     )
 
 
+# Where readers and generators of clients look → where it is.
+ELSEWHERE = {"/openapi.json": "/schema/openapi.json", "/docs": "/schema"}
+
+
+@get(list(ELSEWHERE), include_in_schema=False, sync_to_thread=False)
+def redirect_to_schema(request: Request[Any, Any, Any]) -> Response[None]:
+    """Redirect from the addresses that other services have for their description to ours."""
+    there = own_address(request.scope, ELSEWHERE[request.scope["path"].rstrip("/")])
+    return Response(None, status_code=307, headers={"Location": there, "Cache-Control": "no-store"})
+
+
 async def _without_html_errors(response: Response[Any]) -> Response[Any]:
     """Replace Litestar's HTML page for an unknown address below /schema by a problem."""
     if response.status_code == 404:

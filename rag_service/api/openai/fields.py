@@ -18,13 +18,14 @@ from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.queries import read_question
 from rag_service.api.http.schemas import SearchRequest
 from rag_service.api.openai.attributes import MAX_RESULTS, read_filters
-from rag_service.api.openai.questions import is_task, question_in, title_of
+from rag_service.api.openai.questions import is_task, question_in, reply_without_model
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, ContentPart, Sampling
 from rag_service.api.openai.stream import without_sources
 from rag_service.domain import FilterTree, Identity, Turn
 from rag_service.retrieval.question import Question, Task
 from rag_service.settings import Settings
 
+_LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _INSTRUCTIONS = ("system", "developer")
 _LIMITS = ("vector_store_ids", "filters", "max_num_results")  # of a search
 _SPOKEN = ("user", "assistant")
@@ -60,6 +61,11 @@ class Conversation:
         if self.instructions:
             question = replace(question, instructions=self.instructions, prompt=AGENT_PROMPT)
         return replace(question, turns=self.turns) if self.turns else question
+
+
+def without_open_lengths(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A body without lengths of -1, by which some programs say that there is no limit."""
+    return {name: value for name, value in body.items() if name not in _LENGTHS or value != -1}
 
 
 def find_ignored(body: Mapping[str, Any], kind: type[Struct]) -> tuple[str, ...]:
@@ -100,7 +106,7 @@ def read_conversation(
         question = replace(question, top_k=min(searched.most, settings.retrieval.max_top_k))
     question = replace(question, retractable=not request.stream)  # these streams have no words for it
     if is_task(message):
-        question = replace(question, task=Task(prompt=message, otherwise=title_of(message)), recorded=False)
+        question = replace(question, task=Task(prompt=message, otherwise=reply_without_model(message)), recorded=False)
     said = [(message.role, _text_of(message).strip()) for message in request.messages[:last]]
     return Conversation(
         question=question,

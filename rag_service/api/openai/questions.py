@@ -2,13 +2,16 @@
 
 Open WebUI begins its own prompts with `### Task:`: for titles, tags and follow-up questions as well as around a
 question to files that are attached there; the latter have a block `<context>`
-(https://github.com/open-webui/open-webui, `backend/open_webui/config.py`).
+(https://github.com/open-webui/open-webui, `backend/open_webui/config.py`). They name the JSON that they want.
+LibreChat asks for a title of a conversation that follows, speaker by speaker
+(https://github.com/danny-avila/agents, `src/utils/title.ts`).
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _TASK = "### Task:"
@@ -19,6 +22,10 @@ _OPENING = re.compile(
     re.MULTILINE,
 )
 _TAG = re.compile(r"</?[A-Za-z][\w-]{0,40}>")
+# The JSON that a task wants: its only field, which holds a list or a text.
+_WANTED = re.compile(r'\{\s*"(?P<key>\w{1,40})"\s*:\s*(?P<value>["\[])')
+_SAID = re.compile(r"^(?:USER|User|Human):\s*(?P<words>\S[^\n]*)", re.MULTILINE)
+_REPLIED = re.compile(r"^(?:AI|Assistant|ASSISTANT):", re.MULTILINE)
 _UNCLOSED = 20  # kinds of blocks that nothing closes: what has more is no pasted text
 
 
@@ -33,18 +40,18 @@ class _Block:
 
 def is_task(message: str) -> bool:
     """Whether a message asks for something about the conversation, such as a title, and nothing of the documents."""
-    return message.lstrip().startswith(_TASK) and not any(block.name == _CONTEXT for block in _find_blocks(message))
+    if message.lstrip().startswith(_TASK):
+        return not any(block.name == _CONTEXT for block in _find_blocks(message))
+    said = _SAID.search(message)
+    before = message[: said.start()].lower() if said else ""
+    return "title" in before and "conversation" in before and _REPLIED.search(message) is not None
 
 
 def question_in(message: str, *, limit: int) -> str:
     """What a message asks, without the texts pasted into it; of a longer one the last part, of at most `limit`
     characters."""
     blocks = list(_find_blocks(message))
-    outside, place = [], 0
-    for block in blocks:
-        outside.append(message[place : block.start])
-        place = block.end
-    outside.append(message[place:])
+    outside = _outside(message, blocks)
     if message.lstrip().startswith(_TASK) and blocks:  # the rest are the program's own instructions
         last = blocks[-1]
         outside = [outside[-1] if outside[-1].strip() else message[last.start : last.end]]
@@ -52,17 +59,26 @@ def question_in(message: str, *, limit: int) -> str:
     return _last_part(asked.strip() or message.strip(), limit)
 
 
-def title_of(task: str) -> str:
-    """A reply to a task without a model: the first words that a person says in it. As JSON if the task asks for that;
-    tasks that are not about a title find nothing in it."""
-    said = re.search(r"^USER:\s*(\S[^\n]*)", task, re.MULTILINE)
-    words = (said[1] if said else task.strip().rpartition("\n")[2]).split()
-    title = " ".join(words[:8])[:60].strip(" \"'")
-    return f'{{"title": "{_escape(title)}"}}' if "{" in task else title
+def reply_without_model(task: str) -> str:
+    """What a task gets without a model, as JSON if it asks for that.
+
+    A title is the first words that a person says in it, a search query the last thing said. Anything else is empty.
+    """
+    said = [one["words"].strip() for one in _SAID.finditer(task)] or [task.strip().rpartition("\n")[2]]
+    title = " ".join(said[0].split()[:8])[:60].strip(" \"'")
+    wanted = _WANTED.search("".join(_outside(task, list(_find_blocks(task)))))
+    if wanted is None:
+        return title
+    given: dict[str, list[str] | str] = {"title": title, "queries": said[-1:]}
+    key = wanted["key"]
+    return json.dumps({key: given.get(key, [] if wanted["value"] == "[" else "")}, ensure_ascii=False)
 
 
-def _escape(text: str) -> str:
-    return "".join(one for one in text.replace("\\", "\\\\").replace('"', '\\"') if one.isprintable())
+def _outside(message: str, blocks: Sequence[_Block]) -> list[str]:
+    """The parts of a message before, between and after its blocks."""
+    starts = [0, *(block.end for block in blocks)]
+    ends = [*(block.start for block in blocks), len(message)]
+    return [message[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def _find_blocks(message: str) -> Iterator[_Block]:

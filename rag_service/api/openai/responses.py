@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from rag_service.api.http.events import SSE, SSE_HEARTBEAT, WireEvent
 from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem
-from rag_service.api.http.schemas import AnswerBody, CitationBody, DeltaData
+from rag_service.api.http.schemas import AnswerBody, CitationBody, DeltaData, EvidenceBody
 from rag_service.api.openai.errors import present_error
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, RagBody, Sampling
 from rag_service.api.openai.stream import CompletionForm
@@ -89,6 +89,9 @@ class FileCitation(Struct, kw_only=True, frozen=True):
     file_id: str
     filename: str
     index: Annotated[int, Meta(description="End of the cited sentence in the text.")]
+    evidence: Annotated[
+        list[EvidenceBody], Meta(description="Extension: the words of the file that the sentence rests on.")
+    ] = []
     type: str = "file_citation"
 
 
@@ -164,7 +167,9 @@ def answer_id_of(given: str) -> UUID | None:
 def present_response(answer: AnswerBody, form: CompletionForm, *, created: int) -> ResponseBody:
     """A whole answer in that API's shape."""
     citations = [
-        FileCitation(file_id=str(one.document_id), filename=one.title or "", index=one.sentence_end)
+        FileCitation(
+            file_id=str(one.document_id), filename=one.title or "", index=one.sentence_end, evidence=one.evidence
+        )
         for one in answer.citations
         if one.document_id is not None
     ]

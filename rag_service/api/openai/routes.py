@@ -41,7 +41,7 @@ from rag_service.api.openai.errors import (
     errors,
     handle_openai_error,
 )
-from rag_service.api.openai.fields import Conversation, find_ignored, read_conversation
+from rag_service.api.openai.fields import Conversation, find_ignored, read_conversation, without_open_lengths
 from rag_service.api.openai.responses import (
     ResponseBody,
     ResponseEncoder,
@@ -108,7 +108,7 @@ def openai_routes() -> list[ControllerRouterHandler]:
 async def chat_completions(
     request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
 ) -> Response[ChatCompletion]:
-    fields = await read_json(request, dict)
+    fields = without_open_lengths(await read_json(request, dict))
     body = convert(fields, ChatCompletionRequest)
     events, form = await _ask(request, body, find_ignored(fields, ChatCompletionRequest), services, identity)
     usage = body.stream_options is not None and body.stream_options.include_usage
@@ -130,7 +130,7 @@ async def chat_completions(
 async def responses(
     request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
 ) -> Response[ResponseBody]:
-    fields = await read_json(request, dict)
+    fields = without_open_lengths(await read_json(request, dict))
     given = convert(fields, ResponseRequest)
     body = given.as_chat(await _read_previous(request, given.previous_response_id, identity))
     ignored, is_kept = find_ignored(fields, ResponseRequest), given.store is not False

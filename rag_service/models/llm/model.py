@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -428,7 +427,7 @@ class ChatModel:
             text, last = await collect(ask(switched=False))
         if last.finish_reason == "length":
             raise ModelOutputError("The language model's answer exceeds its length limit.")
-        return _without_fence(text)
+        return text
 
     def start(self) -> None:
         """Begin to load the model, where this service runs it, and to learn how its server counts. Returns at once."""
@@ -481,12 +480,6 @@ async def collect(deltas: AsyncGenerator[ChatDelta]) -> tuple[str, ChatDelta]:
 
 def _length(call: ToolCall) -> int:
     return _CALL_LENGTH + len(call.name) + len(call.arguments)
-
-
-def _without_fence(text: str) -> str:
-    """JSON without the Markdown code fence that models like to put around it."""
-    fenced = re.fullmatch(r"\s*```(?:json)?\s*\n(.*?)\n?```\s*", text, re.DOTALL)
-    return text if fenced is None else fenced[1]
 
 
 def build_quoting_turns(settings: Settings) -> Slots:

@@ -15,6 +15,9 @@ Spellings: https://docs.openwebui.com/features/chat-features/reasoning-models,
 https://docs.sglang.io/docs/advanced_features/separate_reasoning, https://docs.vllm.ai/en/stable/features/reasoning_outputs,
 https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4 and, for `[THINK]`, Mistral's Magistral. Models also
 misspell: `<|think|>`, `<think/>`, and brackets of full width.
+
+Some put the whole answer into a code fence. One that begins with such a fence is given out at its end, without the
+fence if nothing stands outside of it.
 """
 
 from __future__ import annotations
@@ -74,6 +77,8 @@ _BLANK = re.compile("[\\s\ufeff\u200b\u2060]*")  # may stand before the first ma
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)", re.IGNORECASE)
 _BARE_HEADER = re.compile(r"(?:<\|\w+\|>\s*\w*\s*)+", re.IGNORECASE)
 _LONGEST_HEADER = 120  # characters: role, recipient, channel and type; a longer one is a quotation of the mark
+_FENCE = re.compile(r"```(?:markdown|md|text|txt|json)?[ \t]{0,4}\n", re.IGNORECASE)  # not of code
+_LONGEST_FENCE = 16  # characters
 _QUOTES = tuple("\"'`“”‘’«»„")
 _LINE = 80  # characters of the line before a mark that are remembered
 
@@ -111,6 +116,7 @@ class AnswerText:
         self._header = ""
         self._out: list[str] = []
         self._held = ""
+        self._is_fenced = False  # whether the answer begins with a fence
         self._line = ""  # what stands before a mark
         self._given = self._restart = False
         self._watching = True  # whether a closing mark may still come for what looks like the answer
@@ -139,8 +145,8 @@ class AnswerText:
         }
         while self._rest and steps[self._mode](final):
             pass
-        if not (self._hold and self._watching):
-            self._out.append(self._held)
+        if not (self._hold and self._watching) and not (self._is_fenced and not final):
+            self._out.append(_without_fence(self._held) if self._is_fenced else self._held)
             self._held = ""
         text, restart = "".join(self._out), self._restart
         self._out.clear()
@@ -153,8 +159,9 @@ class AnswerText:
         self._rest = _BLANK.sub("", self._rest, count=1)
         mark = _ANY_MARK.match(self._rest)
         if mark is None:
-            if not final and _may_become_mark(self._rest):
+            if not final and (_may_become_mark(self._rest) or _may_become_fence(self._rest)):
                 return False
+            self._is_fenced = _FENCE.match(self._rest) is not None
             self._watching = self._watching and self._rest[:1] not in "{`"  # thoughts are neither JSON nor code
             self._mode = _Mode.ANSWER
             return bool(self._rest)
@@ -304,7 +311,7 @@ class AnswerText:
         """Give out the next characters of the rest."""
         text, self._rest = self._rest[:length], self._rest[length:]
         self._line = (self._line + text).rpartition("\n")[2][-_LINE:]
-        if self._hold and self._watching:
+        if self._is_fenced or (self._hold and self._watching):
             self._held += text
         else:
             self._out.append(self._held + text)
@@ -326,6 +333,19 @@ def _name(mark: re.Match[str]) -> str:
     """A mark as the tables write it: in lower case, without blanks, in the first of its spellings."""
     name = mark[0].lower().replace(" ", "").replace("\t", "")
     return _SPELLINGS.get(name, name)
+
+
+def _without_fence(text: str) -> str:
+    """A text without the code fence around it, if there is one fence."""
+    inside = _FENCE.sub("", text, count=1).rstrip()
+    if not inside.endswith("```"):
+        return text
+    inside = inside.removesuffix("```")
+    return text if re.search(r"^[ \t]*```", inside, re.MULTILINE) else inside.rstrip()
+
+
+def _may_become_fence(text: str) -> bool:
+    return len(text) < _LONGEST_FENCE and "\n" not in text and (text.startswith("```") or "```".startswith(text))
 
 
 def _may_become_mark(text: str) -> bool:

@@ -3,12 +3,13 @@
 
 import { makeBadge } from "./badges.js";
 import { el, hidden, icon } from "./dom.js";
-import { citationAt, findUnproved } from "./evidence.js";
+import { citationAt, findUnproved, offsetMap } from "./evidence.js";
 import { notes, t, upright } from "./i18n.js";
 import { parseBlocks } from "./markdown.js";
 import { fullPlace, iconOf } from "./places.js";
 import { legendOf, proofOf } from "./proof.js";
 import { renderBlock } from "./render.js";
+import { makeSecondLine } from "./second_line.js";
 
 const HALF_MARK = /[[［【][^\]］】\n]{0,40}$/; // "[C1", whose rest is on its way
 
@@ -22,6 +23,9 @@ export class AnswerView {
     this._evidence = evidence;
     this._open = open;
     this._blocks = []; // {signature, element} in the order of the page
+    this._text = "";
+    this._lines = new Map(); // start of a sentence → its second line
+    this._kept = new Map(); // start of a sentence → whether the reader has opened or closed its second line
   }
 
   /**
@@ -31,11 +35,12 @@ export class AnswerView {
    */
   show(whole, state) {
     const text = state === "writing" ? whole.replace(HALF_MARK, "") : whole;
+    this._text = text;
     const { placed, flagged } = this._evidence.placeIn(text);
     const unproved = findUnproved(placed, flagged);
     // What the service asks proof of is not its own, whatever it sounds like.
     const notes = findNotes(text).filter((note) => !unproved.some((range) => overlaps(note, range)));
-    const ranges = [...unproved, ...notes].sort((a, b) => a.start - b.start).map((range) => ({ ...range, wrap: wrapAs(range.kind) }));
+    const ranges = [...unproved, ...notes].sort((a, b) => a.start - b.start).map((range) => ({ ...range, wrap: wrapAs(range) }));
     const blocks = parseBlocks(text);
     const kinds = new Set();
     this._blocks.splice(blocks.length).forEach(({ element }) => element.remove());
@@ -47,8 +52,10 @@ export class AnswerView {
       const signature = `${block.from} ${JSON.stringify(shape)} ${text.slice(block.from, block.to)}`;
       if (this._blocks[i]?.signature === signature) return;
       const seen = new Map(); // how often a mark has come up in its sentence
-      const badge = (number, at) => this._badge({ text, placed: inside, all: placed, state, seen }, number, at);
+      const marks = []; // what the badges stand for
+      const badge = (number, at) => this._badge({ text, placed: inside, all: placed, state, seen, marks }, number, at);
       const element = renderBlock(block, { source: text, ranges: flags, badge });
+      if (state !== "writing") this._addSecondLines(marks, inside, text);
       element.lang = this._languageOf(inside);
       if (this._blocks[i]) this._blocks[i].element.replaceWith(element);
       else this.element.append(element);
@@ -72,7 +79,44 @@ export class AnswerView {
     return languages.size === 1 ? ([...languages][0] ?? "") : "";
   }
 
-  _badge({ text, placed, all, state, seen }, number, at) {
+  /** Put a second line behind the last badge of each sentence. A sentence that the next mark covers is part of that line. */
+  _addSecondLines(marks, placed, text) {
+    const groups = new Map(); // start of a sentence → {marks, citations}
+    for (const mark of marks.filter(({ citation, badge }) => citation.from !== undefined && !badge.closest("table"))) {
+      const { from } = mark.citation;
+      (groups.get(from) ?? groups.set(from, { marks: [], citations: [] }).get(from)).marks.push(mark);
+    }
+    for (const citation of placed) {
+      const group = groups.get(citation.from) ?? [...groups.values()].find(({ marks: [{ at }] }) => at >= citation.to);
+      group?.citations.push(citation);
+    }
+    for (const [from, { marks: own, citations }] of groups) {
+      const sentences = [...new Set(citations.map((one) => one.from))].map((start) => citations.filter((one) => one.from === start));
+      const second = makeSecondLine(
+        sentences.map((cited) => ({ sentence: text.slice(cited[0].from, cited[0].to), citations: cited })),
+        (citation) => this._evidence.languageOf(citation),
+        this._kept.get(from),
+        (isOpen) => this._kept.set(from, isOpen),
+      );
+      if (!second) continue;
+      own.at(-1).badge.after(second.toggle, second.line);
+      for (const mark of own) mark.second = second;
+      for (const [{ from: start }] of sentences) this._lines.set(start, second);
+    }
+  }
+
+  /** Lead to the sentence of a citation if it is marked as not proved, else to the first that is, and open its second line. */
+  lead(citation) {
+    const at = citation && offsetMap(this._text)(citation.sentenceStart);
+    const flags = /** @type {HTMLElement[]} */ ([...this.element.querySelectorAll(".flag")]);
+    const sentence = flags.find(({ dataset }) => Number(dataset.start) === at) ?? flags[0];
+    if (!sentence) return;
+    this._lines.get(Number(sentence.dataset.start))?.open();
+    sentence.scrollIntoView({ block: "center" });
+    sentence.focus({ preventScroll: true });
+  }
+
+  _badge({ text, placed, all, state, seen, marks }, number, at) {
     const first = citationAt(placed, number, at);
     const key = `${number} ${first?.from}`;
     const nth = seen.get(key) ?? 0;
@@ -82,7 +126,11 @@ export class AnswerView {
     const sentence = first ? text.slice(first.from, first.to) : "";
     const name = this._evidence.nameOf(citation);
     const isNamed = !citation.documentId || all[citation.index - 1]?.documentId !== citation.documentId;
-    return makeBadge(citation, { name, language: this._evidence.languageOf(citation), change: this._evidence.changeOf(citation), isNamed }, (badge) => this._open(citation, badge, sentence));
+    const open = (badge, event) => mark.second?.tap(event) || this._open(citation, badge, sentence);
+    const badge = makeBadge(citation, { name, language: this._evidence.languageOf(citation), change: this._evidence.changeOf(citation), isNamed }, open, () => mark.second);
+    const mark = { at, badge, citation, second: null };
+    marks.push(mark);
+    return badge;
   }
 }
 
@@ -115,8 +163,10 @@ const NOTES = new RegExp(notes.map((words) => words.replace(/[.*+?^${}()|[\]\\]/
 /** What the service itself says in the text: that a sentence was left out, that the model failed, which files there are. */
 const findNotes = (text) => [...text.matchAll(NOTES)].map(({ 0: { length }, index }) => ({ start: index, end: index + length, kind: "note" }));
 
-const wrapAs = (kind) => (isFirst) =>
-  kind === "note" ? el("span", { className: "note", role: "note" }, isFirst ? icon("info") : null) : el("span", { className: `flag flag-${kind}` }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);
+const wrapAs = ({ kind, start }) => (isFirst) =>
+  kind === "note"
+    ? el("span", { className: "note", role: "note" }, isFirst ? icon("info") : null)
+    : el("span", { className: `flag flag-${kind}`, tabIndex: -1, "data-start": start }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);
 
 /** What the signs of the citations and the underlines mean; null where all are exact quotes, or there are none. */
 export function makeLegend(kinds, citations) {

@@ -3,7 +3,7 @@
 import { el, icon } from "./dom.js";
 import { t, upright } from "./i18n.js";
 import { fullPlace, iconOf, shortPlace } from "./places.js";
-import { proofDetail, proofLine, proofWords, SINCE, toneOf } from "./proof.js";
+import { proofDetail, proofLine, proofWords, signOf, toneOf } from "./proof.js";
 import { attachTooltip } from "./tooltip.js";
 
 /**
@@ -11,9 +11,10 @@ import { attachTooltip } from "./tooltip.js";
  * @param {{name: string | null, language: string | null, change?: string, isNamed: boolean}} document its file name and language;
  *   change: what has become of it since, "changed" or "gone"; isNamed false: the badge before is of the same document, and
  *   the place says enough
- * @param open called with the badge when it is activated
+ * @param open called with the badge and the event when it is activated
+ * @param second the second line of its sentence, which it shows while it is pointed at, if there is one by then
  */
-export function makeBadge(citation, { name, language, change, isNamed }, open) {
+export function makeBadge(citation, { name, language, change, isNamed }, open, second = () => null) {
   const status = citation.status;
   const place = upright(shortPlace(citation.location));
   const label = upright(name ?? (citation.documentId ? t("other_document") : t("missing_source", { mark: citation.mark })));
@@ -29,24 +30,24 @@ export function makeBadge(citation, { name, language, change, isNamed }, open) {
     isNamed || !place ? el("span", { className: "badge-name" }, label) : null,
     isNamed && place ? el("span", { className: "dot" }, " · ") : null,
     place ? el("span", { className: "badge-place" }, place) : null,
-    icon(SINCE[change] ?? status, "status-icon"),
+    icon(signOf(citation, change), "status-icon"),
     said ? " " : null,
     said ? el("span", { className: "badge-status" }, said) : null,
   );
-  badge.addEventListener("click", () => open(badge));
-  attachTooltip(badge, () => describe(citation, { label, language, change }));
+  badge.addEventListener("click", (event) => open(badge, event));
+  attachTooltip(badge, () => describe(citation, { label, language, change, hasWords: second() !== null }), (isShown) => second()?.preview(isShown));
   return badge;
 }
 
-function describe(citation, { label, language, change }) {
+function describe(citation, { label, language, change, hasWords }) {
   const place = fullPlace(citation.location);
   return [
     el("p", { className: "tooltip-place" }, icon(iconOf(label)), place ? `${label}, ${place}` : label),
-    citation.quote ? el("blockquote", { lang: language }, shorten(citation.quote)) : null,
+    citation.quote && !hasWords ? el("blockquote", { lang: language }, shorten(citation.quote)) : null,
     proofLine(citation, change),
     proofDetail(citation),
   ];
 }
 
-/** At most 260 characters, cut at a word. */
-const shorten = (text) => (text.length > 260 ? `${text.slice(0, 259).replace(/\s+\S*$/, "")}…` : text);
+/** At most so many characters, cut at a word. */
+export const shorten = (text, most = 260) => (text.length > most ? `${text.slice(0, most - 1).replace(/\s+\S*$/, "")}…` : text);

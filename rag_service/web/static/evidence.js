@@ -82,25 +82,44 @@ export function citationAt(placed, number, at, nth = 0) {
 
 /**
  * Sentences whose proof is wanting, in order: `unverified` (the source does not say it), `misplaced` (another passage
- * does), `reworded` (other words, which nobody checked) and `unmarked` (it cites nothing).
+ * does), `differs` (a figure is not in what it cites), `reworded` (other words, which nobody checked) and `unmarked` (it
+ * cites nothing).
  *
  * @param flagged what the service found at the end; null while citations are still being checked
  */
 export function findUnproved(placed, flagged) {
   const sentences = flagged ?? groupSentences(placed);
   const unproved = sentences.map(({ start, end }) => {
-    const statuses = placed.filter(({ from, to }) => from < end && to > start).map(({ status }) => status);
-    return { start, end, kind: kindOf(new Set(statuses)) };
+    return { start, end, kind: kindOf(placed.filter(({ from, to }) => from < end && to > start)) };
   });
   return unproved.sort((a, b) => a.start - b.start);
 }
 
-function kindOf(statuses) {
+function kindOf(cited) {
+  const statuses = new Set(cited.map(({ status }) => status));
   if (!statuses.size) return "unmarked";
   if (statuses.has("contradicted") || statuses.has("not_found")) return "unverified";
   if (statuses.has("misattributed")) return "misplaced";
+  if (cited.some(doubtedFigure)) return "differs";
   return statuses.has("unchecked") ? "reworded" : "unverified";
 }
+
+const DOUBTED = /^“(.+)” does not stand in the words cited\.$/s;
+const AGAINST = /^(.+?) says: “(.+)”$/s;
+
+/** The figure of a sentence that stands in nothing that it cites; undefined: the service found none. */
+export const doubtedFigure = ({ status, reason }) => (status === "unchecked" ? DOUBTED.exec(reason ?? "")?.[1] : undefined);
+
+/** The words that stand against a sentence, with the title of their document; null: there are none. */
+export function wordsAgainst({ status, reason }) {
+  const [, title, quote] = (status !== "verified" && AGAINST.exec(reason ?? "")) || [];
+  return quote ? { title, quote } : null;
+}
+
+const BULLET = /^[\s>#*+•-]*(?:\d{1,3}[.)]\s+)?/;
+
+/** A sentence of the answer without its marks and markup. */
+export const plain = (sentence) => sentence.replace(BULLET, "").replace(/\s*[[［【]\s?[Cc]\s?[0-9][^\]］】]{0,200}[\]］】]/g, "").replace(/\*\*|`/g, "").replace(/^\|\s*|\s*\|\s*$/g, "").replace(/\s*\|\s*/g, " · ").trim();
 
 /** Sentences none of whose citations so far is verified. */
 function groupSentences(placed) {

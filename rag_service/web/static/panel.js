@@ -4,6 +4,7 @@
 // modal. Either way Escape closes it, and focus goes back to the badge that opened it.
 
 import { byId, el, icon } from "./dom.js";
+import { plain } from "./evidence.js";
 import { t, upright } from "./i18n.js";
 import { Newest } from "./newest.js";
 import { fullPlace, iconOf, shortPlace } from "./places.js";
@@ -135,8 +136,3 @@ class SourcePanel {
     this._opener = null;
   }
 }
-
-const BULLET = /^[\s>#*+•-]*(?:\d{1,3}[.)]\s+)?/;
-
-/** A sentence of the answer without its marks and markup. */
-const plain = (sentence) => sentence.replace(BULLET, "").replace(/\s*[[［【]\s?[Cc]\s?[0-9][^\]］】]{0,200}[\]］】]/g, "").replace(/\*\*|`/g, "").replace(/^\|\s*|\s*\|\s*$/g, "").replace(/\s*\|\s*/g, " · ").trim();

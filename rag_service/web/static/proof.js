@@ -1,14 +1,21 @@
 // How far a citation proves its sentence, in colour, shape and words: green for proof and how it was done, grey for
-// other words that nobody checked, amber for another passage, red where the source does not say it.
+// other words that nobody checked, amber for a figure that they do not have and for another passage, red where the source
+// does not say it.
 
 import { el, icon } from "./dom.js";
+import { doubtedFigure, wordsAgainst } from "./evidence.js";
 import { t } from "./i18n.js";
 
 const IS_CELL = /^[A-Z]{1,3}\d+$/; // the figure itself: nothing was done with it
-const ORDER = ["quote", "judge", "computed", "unchecked", "misattributed", "contradicted", "not_found"];
+const ORDER = ["quote", "judge", "computed", "unchecked", "differs", "misattributed", "contradicted", "not_found"];
 
-/** The name of a citation's proof: the method where it is verified, else the status. */
-export const proofOf = ({ status, method }) => (status === "verified" ? (method ?? "quote") : status);
+/** The name of a citation's proof: the method where it is verified, else the status, or `differs` for a figure in doubt. */
+export const proofOf = (citation) => (citation.status === "verified" ? (citation.method ?? "quote") : shapeOf(citation));
+
+const shapeOf = (citation) => (doubtedFigure(citation) ? "differs" : citation.status);
+
+/** The sign of a citation. @param change what has become of its document since, as `Evidence.changeOf` has it */
+export const signOf = (citation, change) => SINCE[change] ?? SIGNS[shapeOf(citation)] ?? citation.status;
 
 /** A few words: "exact quote". */
 export const proofWords = (citation) => t(`proof_${proofOf(citation)}`, { judge: judgeOf([citation]) });
@@ -17,16 +24,16 @@ export const proofWords = (citation) => t(`proof_${proofOf(citation)}`, { judge:
 export function proofLine(citation, change) {
   if (change) {
     const words = [t("proof_then", { proof: proofWords(citation) }), t(`since_${change}_long`)];
-    return el("p", { className: `status ${toneOf(citation, change)}` }, icon(SINCE[change]), words.join(" "));
+    return el("p", { className: `status ${toneOf(citation, change)}` }, icon(signOf(citation, change)), words.join(" "));
   }
-  return line(proofOf(citation), citation.status, [citation]);
+  return line([citation]);
 }
 
 /** What was proved cannot be looked up any more: it is not shown as if it could. */
-export const toneOf = ({ status }, change) => `status-${change && status === "verified" ? "past" : status}`;
+export const toneOf = (citation, change) => `status-${change && citation.status === "verified" ? "past" : shapeOf(citation)}`;
 
-/** The sign of what has become of a document. */
-export const SINCE = { gone: "trash", changed: "replace" };
+const SINCE = { gone: "trash", changed: "replace" };
+const SIGNS = { differs: "alert" }; // the others have one by the name of their status
 
 /** Why a sentence is not proved, or how a figure was computed; null where there is no more. */
 export function proofDetail(citation) {
@@ -38,8 +45,8 @@ export function proofDetail(citation) {
 /** What a sentence says and its passage does not: "$13.25 is not in the passage"; null where nothing was found. */
 export function differenceOf({ status, reason }) {
   if (status === "verified" || !reason) return null;
-  const [, found] = /says: “(.+)”$/s.exec(reason) ?? [];
-  if (found) return t("source_says", { found });
+  const against = wordsAgainst({ status, reason });
+  if (against) return t("source_says", { found: against.quote });
   const [, said] = /^“(.+)” (?:does not stand|stands)/s.exec(reason) ?? [];
   return said ? t("missing_in_passage", { said }) : null;
 }
@@ -52,15 +59,17 @@ export const summarize = (citations) =>
 
 /** What the signs of citations mean that prove nothing, one line for each kind. */
 export const legendOf = (citations) =>
-  present(citations.filter(({ status }) => status !== "verified")).map(([name, of]) => line(name, of[0].status, of));
+  present(citations.filter(({ status }) => status !== "verified")).map(([, of]) => line(of));
 
 function present(citations) {
   const kinds = ORDER.map((name) => [name, citations.filter((citation) => proofOf(citation) === name)]);
   return kinds.filter(([, of]) => of.length);
 }
 
-function line(name, status, citations) {
-  return el("p", { className: `status status-${status}` }, icon(status), t(`proof_${name}_long`, { judge: judgeOf(citations) }));
+/** What citations of one kind prove. */
+function line(citations) {
+  const [first] = citations;
+  return el("p", { className: `status ${toneOf(first)}` }, icon(signOf(first)), t(`proof_${proofOf(first)}_long`, { judge: judgeOf(citations) }));
 }
 
 const judgeOf = (citations) => [...new Set(citations.map(({ judge }) => judge ?? t("judge_unnamed")))].join(", ");

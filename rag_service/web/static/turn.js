@@ -176,7 +176,7 @@ export class Turn {
   }
 
   _showVerdict(kinds) {
-    const verdict = makeVerdict(this.final, !kinds.size, this.evidence.changes);
+    const verdict = makeVerdict(this.final, !kinds.size, this.evidence.changes, (citation) => this._answer.lead(citation));
     this._verdict.replaceChildren(...[verdict, makeSearched(this.final)].filter(Boolean));
     return verdict;
   }

@@ -7,6 +7,7 @@ import { differenceOf, proofOf, summarize } from "./proof.js";
 
 const SMALL_TALK = "small-talk"; // the `model` of a reply to "hello" or "thanks"
 const NOWHERE = new Set(["no_documents", "nothing_selected"]); // reasons: nothing was there to search
+const OF_SENTENCES = new Set(["contradicted", "unproved"]); // reasons that the marked sentences show
 const WAYS = new Set(["quote", "computed"]); // of proof that have a verdict of their own
 
 /** The disclosure "Why this answer". @param final the body of the `final` event */
@@ -92,11 +93,14 @@ export function makeSearched({ searchedFor }) {
  *
  * @param isProved every sentence stands where it says
  * @param changes what has become of the cited documents since, by id
+ * @param lead called with the citation that differs, or undefined, when the reader wants to see the sentence at fault
  */
-export function makeVerdict(final, isProved, changes = {}) {
+export function makeVerdict(final, isProved, changes = {}, lead = null) {
   if (final.model === SMALL_TALK) return null;
   const shape = { can_proceed: isProved ? "verified" : "misattributed", uncertain: "misattributed", out_of_scope: "info" };
-  const [words, reason] = verdictOf(final);
+  const [words, told, differing] = verdictOf(final);
+  const leads = lead && !isProved && (differing || OF_SENTENCES.has(final.reasons?.[0]?.code));
+  const reason = told && leads ? el("button", { type: "button", className: "link", onclick: () => lead(differing) }, told) : told;
   const since = ["gone", "changed"].filter((one) => Object.values(changes).includes(one)).map((one) => t(`sources_${one}`));
   const sign = since.length || final.kind === "places" ? "info" : shape[final.decision];
   return el(
@@ -104,16 +108,17 @@ export function makeVerdict(final, isProved, changes = {}) {
     { className: `decision decision-${final.decision}` },
     icon(sign, `is-${sign}`),
     el("strong", {}, since.length && !words.endsWith(".") ? `${words}.` : words),
-    ...[reason, ...since].filter(Boolean).map((one) => ` ${one}`),
+    ...[reason, ...since].filter(Boolean).flatMap((one) => [" ", one]),
   );
 }
 
+/** The verdict, its reason, and the citation whose source says otherwise. */
 function verdictOf(final) {
   if (final.ragUsed === false) return [t(`rag_${final.contextUse}`), null];
   if (final.kind === "places") return [t("decision_places"), null];
   if (final.decision === "uncertain") {
-    const difference = final.citations.map(differenceOf).find(Boolean);
-    return [t("decision_uncertain"), [reasonsOf(final)[0], difference].filter(Boolean).join(" ")];
+    const differing = final.citations.find(differenceOf);
+    return [t("decision_uncertain"), [reasonsOf(final)[0], differing && differenceOf(differing)].filter(Boolean).join(" "), differing];
   }
   if (final.decision === "out_of_scope") return [t(final.reasons?.some(({ code }) => NOWHERE.has(code)) ? "decision_nowhere" : "decision_out_of_scope"), null];
   const ways = new Set(final.citations.map(proofOf));

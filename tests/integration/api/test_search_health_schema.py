@@ -159,3 +159,13 @@ def test_documentation_page_needs_nothing_from_elsewhere(serve: Serve) -> None:
     assert client.get("/schema/style.css").headers["content-type"].startswith("text/css")
     anchors = set(re.findall(r"href='#([\w.]+)'", page.text))
     assert anchors and anchors <= set(re.findall(r"id='([\w.]+)'", page.text))
+
+
+@pytest.mark.parametrize(("elsewhere", "here"), [("/openapi.json", "/schema/openapi.json"), ("/docs", "/schema")])
+def test_the_usual_addresses_lead_to_the_description(serve: Serve, elsewhere: str, here: str) -> None:
+    client = serve()
+    for address in (elsewhere, f"{elsewhere}/"):
+        reply = client.get(address, follow_redirects=False)
+        assert (reply.status_code, reply.headers["location"]) == (307, here)
+    assert client.get(here).status_code == 200
+    assert serve(root_path="/docs").get("/docs/docs", follow_redirects=False).headers["location"] == "/docs/schema"

@@ -34,6 +34,7 @@ REQUESTS: list[tuple[dict[str, Any], set[str]]] = [
         {"frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "reasoning_effort"},
     ),
     ({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "auto"}, {"tools"}),
+    ({"max_tokens": -1, "max_completion_tokens": -1}, set()),  # no limit, as LM Studio says it
 ]
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 # Bodies as programs send them, besides `model`. Of LangChain recorded from langchain-openai 1.7.3.
@@ -68,6 +69,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("presence_penalty", -3, "must be at least -2"),
     ("frequency_penalty", [], "must be a number or null, not a list"),
     ("max_tokens", 0, "must be at least 1"),
+    ("max_output_tokens", -2, "must be at least 1"),
     ("max_completion_tokens", "many", "must be a whole number or null, not text"),
     ("seed", 1.5, "must be a whole number or null, not a number"),
     ("stop", 5, "must be text or a list or null, not a whole number"),

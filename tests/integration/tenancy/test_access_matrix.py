@@ -106,6 +106,8 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", "/schema"): public(),
     ("GET", "/schema/openapi.json"): public(),
     ("GET", "/schema/style.css"): public(),
+    ("GET", "/openapi.json"): public(307),
+    ("GET", "/docs"): public(307),
     ("GET", "/schema/{path}"): public(404),
     ("GET", "/health"): public(),
     ("GET", "/health/ready"): public(),

@@ -243,6 +243,17 @@ def events_of_all_kinds() -> list[AnswerEvent]:
     return [*before, *checked, AnswerComplete(answer=answer)]
 
 
+def events_with_a_wrong_figure() -> list[AnswerEvent]:
+    """An answer of two paragraphs, of which one has a figure that no passage has."""
+    text = (
+        "Both plant managers have to sign [C1].\n\nTransfers above 730 units need a truck [C1]. It is booked first.\n"
+    )
+    *events, last = events_for(text, [GUIDE])
+    assert isinstance(last, AnswerComplete)
+    reasons = make_reasons([Doubt.UNPROVED], load_prompts().messages, "en")
+    return [*events, AnswerComplete(answer=replace(last.answer, decision=Decision.UNCERTAIN, reasons=reasons))]
+
+
 STOPPED = (  # as prompts/messages.yaml has it
     "The answer ends here: the language model reached its length limit, only repeated itself or was stopped by a "
     "filter."
@@ -273,6 +284,7 @@ ANSWERS = {
     "stock": events_for(STOCK_ANSWER, [SHEET, REPORT, GUIDE]),
     "kinds": events_of_all_kinds(),
     "steps": events_with_steps(),
+    "wrong figure": events_with_a_wrong_figure(),
     "hostile": events_for(HOSTILE_ANSWER, [HOSTILE]),
     "notes": events_with_notes(),
     "nothing": events_for("Nothing in the documents is relevant to this question.", [], related=[REPORT, HOSTILE]),

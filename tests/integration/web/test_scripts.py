@@ -141,18 +141,77 @@ def test_sentences_without_proof_are_told_apart(visit: Open) -> None:
         {"from": 48, "to": 63, "status": "verified"},
         {"from": 80, "to": 95, "status": "unchecked"},
         {"from": 96, "to": 111, "status": "contradicted"},
+        {"from": 112, "to": 127, "status": "unchecked", "reason": "“12” does not stand in the words cited."},
     ]
     find = "({ findUnproved }, [placed, flagged]) => findUnproved(placed, flagged)"
     one = visit()
     unverified = {"start": 16, "end": 31, "kind": "unverified"}
     misplaced = {"start": 32, "end": 47, "kind": "misplaced"}
-    others = [{"start": 80, "end": 95, "kind": "reworded"}, {"start": 96, "end": 111, "kind": "unverified"}]
+    others = [
+        {"start": 80, "end": 95, "kind": "reworded"},
+        {"start": 96, "end": 111, "kind": "unverified"},
+        {"start": 112, "end": 127, "kind": "differs"},
+    ]
     midway = [unverified, misplaced, *others]
     assert run(one, "evidence.js", find, [placed, None]) == midway, "as far as known midway"
-    flagged = [{"start": start, "end": start + 15} for start in (16, 32, 48, 64, 80, 96)]
+    flagged = [{"start": start, "end": start + 15} for start in (16, 32, 48, 64, 80, 96, 112)]
     last = [{"start": 48, "end": 63, "kind": "unverified"}, {"start": 64, "end": 79, "kind": "unmarked"}]
     at_end = [unverified, misplaced, *last, *others]
     assert run(one, "evidence.js", find, [placed, flagged]) == at_end, "what the service says"
+
+
+COMPARED = """({ compare }, [sentence, texts, doubted]) => {
+    const write = ([words, kind, said]) => (kind === "same" ? `*${words}*` : kind ? `<${said}|${words}>` : words);
+    return compare(sentence, texts, doubted).map((pieces) => pieces.map(write).join(""));
+}"""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "texts", "doubted", "shown"),
+    [
+        (
+            "The maintenance fee is $13.25 a quarter.",
+            ["A maintenance fee of $6.25 per quarter applies."],
+            "13.25",
+            ["*A maintenance fee* of $<13.25|6.25> per *quarter* applies."],
+        ),
+        ("Le taux est de 97.4 %.", ["Le taux était de 97,4 %"], "", ["*Le taux* était *de 97,4* %"]),
+        ("It holds 4,200 units.", ["4 200 units"], None, ["*4 200 units*"]),
+        (  # neighbours tell which figure is meant
+            "Trucks are needed above 730 units.",
+            ["Zone 1 pays 60 euros", "above 500 units"],
+            "730",
+            ["Zone 1 pays 60 euros", "*above* <730|500> *units*"],
+        ),
+        (
+            "It costs 85 euros.",
+            ["Plant: Lyon | Stock: 42 | Safety: 38"],
+            "85",
+            ["Plant: Lyon | Stock: 42 | Safety: 38"],
+        ),
+        ("The loan is paid on 14 May.", ["due on 30 May"], "14 May", ["due *on* <14|30> *May*"]),
+        ("It costs 85 euros.", ["Es kostet 75 Euro"], "", ["Es kostet 75 Euro"]),  # no figure is in doubt
+        ("Vier Leute.", [""], None, [""]),
+    ],
+)
+def test_words_of_a_passage_are_compared_with_their_sentence(
+    visit: Open, sentence: str, texts: list[str], doubted: str | None, shown: list[str]
+) -> None:
+    assert run(visit(), "second_line.js", COMPARED, [sentence, texts, doubted]) == shown
+
+
+COPIED = """({ answerMarkdown }, citation) => {
+    const placeIn = () => ({ placed: [], flagged: [] });
+    const evidence = { citations: [citation], nameOf: () => "guide.md", changeOf: () => undefined, placeIn };
+    return answerMarkdown("Who signs?", "Both managers sign [C1].", evidence);
+}"""
+
+
+def test_what_is_copied_and_saved_names_all_words_that_show_a_sentence(visit: Open) -> None:
+    words = [{"quote": "signature of both"}, {"quote": "Managers are named in *annex 2*"}]
+    citation = {"mark": 1, "status": "unchecked", "location": None, "quote": words[0]["quote"], "evidence": words}
+    copied = run(visit(), "exporting.js", COPIED, citation)
+    assert "guide.md “signature of both” … “Managers are named in \\*annex 2\\*” (reworded)" in copied
 
 
 def test_a_verdict_of_the_judge_replaces_the_status_before(visit: Open) -> None:

@@ -167,6 +167,24 @@ async def test_each_mark_says_whether_its_own_words_stand_where_it_points() -> N
     assert checked.flagged == ()
 
 
+@pytest.mark.parametrize(
+    ("quote", "further"), [("Refunds take 14 days", []), ("Children ride free", ["Children ride free"])]
+)
+async def test_the_words_that_the_judge_names_are_evidence_unless_the_quote_has_them(
+    quote: str, further: list[str]
+) -> None:
+    checked, _ = await judge(REWORDED, Verdict(entailed=True, quote=quote))
+    (citation,) = checked.citations
+    assert (citation.status, citation.quote) == (V, "Refunds take 14 days from the request.")
+    assert [words.quote for words in citation.evidence] == further
+    assert [PASS.chunk.text[words.start : words.end] for words in citation.evidence] == further
+
+
+async def test_a_judge_that_refuses_a_figure_of_nowhere_is_explained_by_the_figure() -> None:
+    checked, _ = await judge('It takes 41 days [C1 "Refunds take 14 days"].', NO)
+    assert [(c.status, c.reason) for c in checked.citations] == [(U, "“41” does not stand in the words cited.")]
+
+
 async def test_words_of_a_computed_result_are_cited_by_the_cells_behind_it() -> None:
     result = make_hit("The sum of the fares is 120 euros. Formula: SUM(B2:B4)", 1)
     place = Location(sheet="Fares", cell="B2:B4")

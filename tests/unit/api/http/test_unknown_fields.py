@@ -23,6 +23,7 @@ def test_a_text_that_is_too_short_is_told_in_plain_words() -> None:
     ("body", "field", "message"),
     [
         (b'{"query": "a", "topk": 3}', "topk", "is not a field of this request; did you mean topK?"),
+        (b'{"question": "a"}', "question", "is not a field of this request; did you mean query?"),
         (b'{"query": "a", "zzz": 3}', "zzz", OTHERS),
         (
             b'{"query": "a", "messages": [{"role": "user", "content": "b", "tone": "kind"}]}',

@@ -92,6 +92,31 @@ def test_an_answer_that_quotes_a_mark_loses_nothing(message: str) -> None:
         assert read([message[at : at + size] for at in range(0, len(message), size)]) == (message, 0)
 
 
+@pytest.mark.parametrize("opening", ["```", "```markdown", "```md ", "```TEXT", "```json", "<think>Hm.</think>\n```"])
+def test_a_fence_around_the_whole_answer_is_left_out(opening: str) -> None:
+    message = f"{opening}\n{ANSWER}\n```\n"
+    for size in (1, 3, 7, 1000):
+        pieces = [message[at : at + size] for at in range(0, len(message), size)]
+        assert read(pieces) == read(pieces, hold=True) == (ANSWER, 0)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "```sh\nrag-service serve\n```",
+        "```\nfirst\n```\nThen:\n```\nsecond\n```",
+        "```\nfirst\n```\nThat is all [C1].",
+        "```text\nIt was cut off",
+        "`a` is a name, ```b``` too",
+        "``",
+        f"It is:\n```text\n{ANSWER}\n```",
+    ],
+)
+def test_code_that_belongs_to_the_answer_stays_in_its_fence(message: str) -> None:
+    for size in (1, 3, 7, 1000):
+        assert read([message[at : at + size] for at in range(0, len(message), size)]) == (message, 0)
+
+
 def test_an_answer_without_marks_is_not_delayed() -> None:
     answer = AnswerText()
     for word in ANSWER.split(" "):
