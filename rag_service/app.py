@@ -32,6 +32,7 @@ from rag_service.api.limits import LimitedApplication, RateLimiter
 from rag_service.api.mcp.server import mcp_installed, mcp_routes
 from rag_service.api.metrics import metered_answer, metered_search, metrics_route
 from rag_service.api.openai.routes import list_agent_models, openai_routes
+from rag_service.api.openai.vector_stores import stores_router
 from rag_service.api.sign_in import sign_in_routes
 from rag_service.api.tenancy import tenancy_router
 from rag_service.auth.authenticator import choose_authentication, local_administrator
@@ -104,6 +105,7 @@ def create_app(
             *sign_in_routes(settings),
             advisor_router(),
             *openai_routes(),
+            stores_router(settings),
             *web_routes(settings),
         ]
         lifespan.append(lambda app: _with_components(app, settings, components, plugins, metrics))

@@ -304,6 +304,7 @@ class Filters:
     chunk_types: tuple[str, ...] = ()  # any of them
     territory: str | None = None  # keeps documents of this territory and those of none
     where: FilterTree | None = None  # conditions on declared filter fields and built-in metadata
+    any_field: bool = False  # whether conditions may name fields that no index declares, such as attributes of files
     must_exist: bool = False  # whether an id that the searcher cannot see, or an undeclared field, is an error
 
 

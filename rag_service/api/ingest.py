@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from litestar import Router, post
 
-from rag_service.api.corpora.document_input import FORM_SCHEMA, largest_body, read_document_input
+from rag_service.api.corpora.document_input import FORM_SCHEMA, read_document_input
 from rag_service.api.http.bodies import AnyRequest
 from rag_service.api.http.documentation import accepts, problems
+from rag_service.api.http.forms import largest_body
 from rag_service.api.http.presenters import present
 from rag_service.api.http.schemas import IngestBody, IngestRequest
 from rag_service.api.http.services import IdentityDependency, ServicesDependency

@@ -224,7 +224,7 @@ class HybridRetriever(PassageRetriever):
         filters = scope.filters
         if filters.corpus_ids or filters.document_ids:
             await check_ids(connection, scope)
-        if scope.corpus_ids and (filters.fields or filters.where is not None):
+        if scope.corpus_ids and not filters.any_field and (filters.fields or filters.where is not None):
             searched = [self._indices[name] for name in scope.index_names if name in self._indices]
             check_fields(filters, {name for index in searched for name in index.ingest.filter_fields})
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from rag_service.store.rows import Page, Slice, Table
 
 MAX_TTL_SECONDS = 2**31 - 1
 DEFAULT_CORPUS = "documents"
+HELD = "files in no vector store"  # the personal corpus of files that are in no other; it is never searched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,7 @@ class Corpus:
     ttl_seconds: int | None  # lifetime of its documents
     shared: bool = False  # every user may read it, if it is global
     groups: tuple[str, ...] = ()  # of the OpenID provider: their members may read it, if it is global
+    metadata: Mapping[str, str] = field(default_factory=dict)  # what programs note of it
     created_at: datetime
     updated_at: datetime
 
@@ -46,6 +49,7 @@ async def create_corpus(
     index_name: str,
     ttl_seconds: int | None = None,
     shared: bool | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> Corpus:
     """Create a corpus; a personal one belongs to the identity.
 
@@ -59,6 +63,8 @@ async def create_corpus(
     values = {"name": name, "kind": kind.value, "owner_id": owner, "index_name": index_name, "ttl_seconds": ttl_seconds}
     if shared is not None:
         values["shared"] = shared
+    if metadata:
+        values["metadata"] = json.dumps(dict(metadata))
     try:
         return await _CORPORA.insert(connection, values)
     except psycopg.errors.UniqueViolation as error:
@@ -89,6 +95,16 @@ async def default_corpus(connection: Connection, identity: Identity, *, index_na
         found = await find_default_corpus(connection, identity)
     kind = _default_kind(identity)
     return found or await create_corpus(connection, identity, name=DEFAULT_CORPUS, kind=kind, index_name=index_name)
+
+
+async def holding_corpus(connection: Connection, identity: Identity, *, index_name: str) -> Corpus:
+    """The identity's corpus of files that are in no other. It is created at first use, deactivated."""
+    await lock_corpora(connection, {f"{HELD} {identity.user_id}"})  # another request may be creating it now
+    found = await find_corpus(connection, name=HELD, kind=CorpusKind.PERSONAL)
+    if found is not None:
+        return found
+    made = await create_corpus(connection, identity, name=HELD, kind=CorpusKind.PERSONAL, index_name=index_name)
+    return await update_corpus(connection, made.id, active=False)
 
 
 async def find_or_create_corpus(connection: Connection, identity: Identity, name: str, index_name: str) -> Corpus:
@@ -127,6 +143,7 @@ async def update_corpus(
     keep_for_ever: bool = False,
     shared: bool | None = None,
     groups: Sequence[str] | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> Corpus:
     """Rename, share, activate or deactivate a corpus, or change the lifetime of documents stored from now on.
 
@@ -137,9 +154,11 @@ async def update_corpus(
     await read_corpus(connection, corpus_id)
     changes = """name = coalesce(%s, name), active = coalesce(%s, active),
         shared = coalesce(%s, shared), groups = coalesce(%s, groups), updated_at = now(),
+        metadata = coalesce(%s::jsonb, metadata),
         ttl_seconds = CASE WHEN %s THEN NULL ELSE coalesce(%s, ttl_seconds) END WHERE id = %s"""
     try:
-        values = [name, active, shared, groups, keep_for_ever, ttl_seconds, corpus_id]
+        noted = None if metadata is None else json.dumps(dict(metadata))
+        values = [name, active, shared, groups, noted, keep_for_ever, ttl_seconds, corpus_id]
         return await _CORPORA.update(connection, changes, values)
     except psycopg.errors.UniqueViolation as error:
         raise ConflictError(f"A corpus named {name!r} already exists.", field="name") from error

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError, NoSpaceError, StoreError
 
-LATEST = "0037"  # newest of the migrations; a test compares the two
+LATEST = "0038"  # newest of the migrations; a test compares the two
 QUEUE_SCHEMA = "03.04.00_50_post_add_retry_failed_job_procedure.sql"  # newest migration of procrastinate that we apply
 _QUEUE_REVISION = "0002"  # begins with procrastinate's own schema; a release that changes it needs a migration of ours
 _MIGRATIONS = Path(__file__).parent / "migrations"

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _METADATA_BYTES = 64_000
 _METADATA_DEPTH = 8
 _INTEGER_LIMIT = 2**63
-_FORM_OVERHEAD = 500_000  # bytes of a form besides its file: fields, boundaries
 _TTL = "ttlSeconds"
 _TEXT_FIELDS = frozenset({"title", "source", "tags", "metadata"})
 FORM_SCHEMA: dict[str, Any] = {
@@ -42,11 +41,6 @@ _TTL_SCHEMA = {"type": "integer", "minimum": 1, "description": "Lifetime in seco
 _PATH = "path"
 _PATH_SCHEMA = {"type": "string", "maxLength": MAX_CHARS, "description": "Relative path: folders and file name."}
 UPLOAD_FORM_SCHEMA = FORM_SCHEMA | {"properties": FORM_SCHEMA["properties"] | {_TTL: _TTL_SCHEMA, _PATH: _PATH_SCHEMA}}
-
-
-def largest_body(settings: Settings) -> int:
-    """Maximum size in bytes of a request that uploads a document."""
-    return settings.uploads.max_mb * MEGABYTE + _FORM_OVERHEAD
 
 
 async def read_document_input(

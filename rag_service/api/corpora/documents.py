@@ -11,7 +11,7 @@ from uuid import UUID
 from litestar import Controller, Response, Router, delete, get, patch, post
 from msgspec import UNSET
 
-from rag_service.api.corpora.document_input import UPLOAD_FORM_SCHEMA, largest_body, read_document_input
+from rag_service.api.corpora.document_input import UPLOAD_FORM_SCHEMA, read_document_input
 from rag_service.api.corpora.schemas import (
     ChunkList,
     DocumentBody,
@@ -26,6 +26,7 @@ from rag_service.api.http.access import CallerDependency, TenancyServices
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_texts, read_choice, read_slice
+from rag_service.api.http.forms import largest_body
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import InvalidRequestError
 from rag_service.api.http.proxies import own_address

@@ -16,11 +16,18 @@ from multipart import (  # type: ignore[import-untyped]  # has no py.typed
 from rag_service.api.http.bodies import AnyRequest, read_chunks
 from rag_service.api.http.problems import FieldError, InvalidRequestError, RequestTooLargeError
 from rag_service.errors import TooLargeError
+from rag_service.settings import Settings
 
 FORM = "multipart/form-data"
 MEGABYTE = 1024 * 1024
+_FORM_OVERHEAD = 500_000  # bytes of a form besides its file: fields, boundaries
 _TEXT_LIMIT = 100_000  # bytes of a text field
 _MAX_PARTS = 100
+
+
+def largest_body(settings: Settings) -> int:
+    """Maximum size in bytes of a request that uploads a document."""
+    return settings.uploads.max_mb * MEGABYTE + _FORM_OVERHEAD
 
 
 @dataclass(frozen=True, kw_only=True)

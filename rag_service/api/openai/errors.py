@@ -20,7 +20,9 @@ _CODES: Mapping[str, str] = {"not_authenticated": "invalid_api_key"}  # ours →
 _MEANING = {
     400: "The request is invalid or asks for something unsupported; `param` names the field.",
     401: "No valid key or token.",
-    404: "The model does not exist.",
+    403: "The key lacks the scope, or only administrators may do it.",
+    404: "It does not exist, or is another user's.",
+    409: "It cannot be done as things are; the message says why.",
     413: "Too large.",
     415: "Wrong content type.",
     500: "A model or the database failed; `code` says which.",
@@ -54,7 +56,10 @@ class UnknownAddressError(NotFoundError):
     """A part of that API which this service does not have."""
 
     code = "unknown_url"
-    help = "Supported: POST /v1/chat/completions, /v1/responses and /v1/embeddings, GET /v1/models and /v1/models/{id}."
+    help = (
+        "Supported: POST /v1/chat/completions, /v1/responses and /v1/embeddings, GET /v1/models and /v1/models/{id}, "
+        "/v1/files and /v1/vector_stores."
+    )
 
     def __init__(self, method: str, path: str):
         super().__init__(f"{method} {path[:100]} is not supported.")

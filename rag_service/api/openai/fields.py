@@ -17,15 +17,17 @@ from rag_service.answering.prompt.templates import AGENT_PROMPT
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.queries import read_question
 from rag_service.api.http.schemas import SearchRequest
+from rag_service.api.openai.attributes import MAX_RESULTS, read_filters
 from rag_service.api.openai.questions import is_task, question_in, reply_without_model
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, ContentPart, Sampling
 from rag_service.api.openai.stream import without_sources
-from rag_service.domain import Identity, Turn
+from rag_service.domain import FilterTree, Identity, Turn
 from rag_service.retrieval.question import Question, Task
 from rag_service.settings import Settings
 
 _LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _INSTRUCTIONS = ("system", "developer")
+_LIMITS = ("vector_store_ids", "filters", "max_num_results")  # of a search
 _SPOKEN = ("user", "assistant")
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 # Labels of the caller's own, which nobody expects to change the answer.
@@ -69,7 +71,7 @@ def without_open_lengths(body: Mapping[str, Any]) -> dict[str, Any]:
 def find_ignored(body: Mapping[str, Any], kind: type[Struct]) -> tuple[str, ...]:
     """The fields of a body that have no effect: no labels, and not among those of the kind of request."""
     known = _LABELS.union(kind.__struct_fields__) - set(Sampling.__struct_fields__)
-    if isinstance(tools := body.get("tools"), list) and tools and all(map(_names_stores, tools)):
+    if isinstance(tools := body.get("tools"), list) and tools and all(map(_limits_search, tools)):
         known |= {"tools"}  # which say where to search
     return tuple(sorted(name for name, value in body.items() if value is not None and name not in known))
 
@@ -88,16 +90,20 @@ def read_conversation(
         errors += [FieldError(name, "is not supported; leave it out") for name in ignored]
     if errors:
         raise InvalidRequestError(errors)
-    stores = _read_stores(request.tools or ())
+    searched = _read_searches(request.tools or ())
     last = len(request.messages) - 1
     message = _text_of(request.messages[last]).strip()
     text = question_in(message, limit=settings.limits.query_max_chars)
     try:
-        question = read_question(SearchRequest(query=text, corpus_ids=stores), settings, identity)
+        question = read_question(SearchRequest(query=text, corpus_ids=searched.stores), settings, identity)
     except InvalidRequestError as error:
         raise InvalidRequestError(
             [FieldError(f"messages[{last}].content", fault.message) for fault in error.errors]
         ) from error
+    if searched.where is not None:
+        question = replace(question, filters=replace(question.filters, where=searched.where, any_field=True))
+    if searched.most is not None:
+        question = replace(question, top_k=min(searched.most, settings.retrieval.max_top_k))
     question = replace(question, retractable=not request.stream)  # these streams have no words for it
     if is_task(message):
         question = replace(question, task=Task(prompt=message, otherwise=reply_without_model(message)), recorded=False)
@@ -117,25 +123,44 @@ def read_conversation(
     )
 
 
-def _names_stores(tool: Any) -> bool:
-    return isinstance(tool, Mapping) and tool.get("type") == "file_search" and bool(_store_ids(tool))
+@dataclass(frozen=True, kw_only=True)
+class _Searched:
+    """What the `file_search` tools of a request limit the search to."""
+
+    stores: list[UUID]
+    where: FilterTree | None
+    most: int | None  # passages
 
 
-def _store_ids(tool: Mapping[str, Any]) -> Any:
-    """The ids of a tool `file_search`: beside its type in the Responses API, in a field of that name elsewhere."""
+def _limits_search(tool: Any) -> bool:
+    return isinstance(tool, Mapping) and any(map(_options(tool).get, _LIMITS))
+
+
+def _options(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those of a tool `file_search`: beside its type in the Responses API, in a field of that name elsewhere."""
+    if tool.get("type") != "file_search":
+        return {}
     nested = tool.get("file_search")
-    return tool.get("vector_store_ids") or (nested.get("vector_store_ids") if isinstance(nested, Mapping) else None)
+    return {**tool, **nested} if isinstance(nested, Mapping) else tool
 
 
-def _read_stores(tools: Sequence[Mapping[str, Any]]) -> list[UUID]:
-    """The corpora that `file_search` tools name as vector stores.
+def _read_searches(tools: Sequence[Mapping[str, Any]]) -> _Searched:
+    """What `file_search` tools name: corpora as vector stores, a filter, and how many passages are found.
 
-    Raises InvalidRequestError if one cannot be the id of a corpus: a search of everything would be a wrong answer.
+    Raises InvalidRequestError for what cannot be that: a search of everything would be a wrong answer.
     """
     found: list[UUID] = []
     errors: list[FieldError] = []
-    for position, tool in enumerate(tools):
-        ids = _store_ids(tool) if tool.get("type") == "file_search" else None
+    parts: list[FilterTree] = []
+    most: int | None = None
+    for position, options in enumerate(map(_options, tools)):
+        if (raw := options.get("filters")) is not None:
+            parts.append(read_filters(raw, f"tools[{position}].filters"))
+        if (number := options.get("max_num_results")) is not None:
+            most = number if isinstance(number, int) and 1 <= number <= MAX_RESULTS else 0
+            if not most:
+                errors.append(FieldError(f"tools[{position}].max_num_results", f"must be from 1 to {MAX_RESULTS}"))
+        ids = options.get("vector_store_ids")
         for store in ids if isinstance(ids, list) else filter(None, [ids]):
             try:
                 found.append(UUID(str(store)))
@@ -144,7 +169,9 @@ def _read_stores(tools: Sequence[Mapping[str, Any]]) -> list[UUID]:
                 errors.append(FieldError(f"tools[{position}].vector_store_ids", advice))
     if errors:
         raise InvalidRequestError(errors)
-    return found
+    if len(parts) > 1:
+        raise InvalidRequestError([FieldError("tools", "must have one filter: one search is made")])
+    return _Searched(stores=found, where=parts[0] if parts else None, most=most)
 
 
 def _find_unsupported(request: ChatCompletionRequest) -> Iterator[FieldError]:

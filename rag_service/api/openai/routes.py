@@ -22,7 +22,13 @@ from rag_service.api.http.access import TenancyServices
 from rag_service.api.http.bodies import AnyRequest, convert, read_json
 from rag_service.api.http.documentation import accepts
 from rag_service.api.http.events import Encoder, WireEvent, collect, wire_events
-from rag_service.api.http.problems import ClientGoneError, Problem, handle_client_gone
+from rag_service.api.http.problems import (
+    ClientGoneError,
+    FieldError,
+    InvalidRequestError,
+    Problem,
+    handle_client_gone,
+)
 from rag_service.api.http.schemas import AnswerBody
 from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import EventStreamResponse, check_streaming, unless_gone
@@ -270,6 +276,10 @@ def _as_model(agent: Agent, services: TenancyServices) -> KnowledgeModel:
         from rag_service.agents.chat import ChatQuery  # loads LlamaIndex
 
         question = conversation.question
+        if question.filters.corpus_ids or question.filters.where is not None:
+            raise InvalidRequestError(
+                [FieldError("tools", "must name no stores or filters: an agent has its own corpora")]
+            )
         _, events = services.chat(
             ChatQuery(
                 agent=agent,
@@ -305,7 +315,7 @@ _NOT_SERVED = [HttpMethod.GET, HttpMethod.PUT, HttpMethod.PATCH, HttpMethod.DELE
 
 @route("/{address:path}", http_method=[*_NOT_SERVED, HttpMethod.POST], include_in_schema=False)
 async def _other_address(request: AnyRequest) -> None:
-    """What that API has and we do not: files, images, and so on."""
+    """What that API has and we do not: images, batches, and so on."""
     raise UnknownAddressError(request.method, request.scope["path"])
 
 

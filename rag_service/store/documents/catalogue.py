@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,19 +11,25 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from rag_service.domain import Span, read_spans
-from rag_service.errors import PermissionDeniedError
+from rag_service.errors import ConflictError, PermissionDeniedError
 from rag_service.store.database import Connection
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.documents.uploads import UploadStatus
-from rag_service.store.rows import Page, Slice, Table, contains, fetch_page, fetch_value
+from rag_service.store.rows import Page, Slice, Table, contains, fetch_page
 
 LIVE = "(d.expires_at IS NULL OR d.expires_at > now())"  # of `documents d`
 
-_COLUMNS = """d.id, d.corpus_id, d.name, d.title, d.file_name, d.source, d.tags, d.language, d.media_type,
+PURPOSE = (
+    "openai_purpose"  # key of the metadata of documents that were uploaded as files, and stay when their corpus goes
+)
+ANY_PURPOSE = "assistants"  # of other documents
+_STATUS = "coalesce(u.status, CASE d.fingerprint WHEN '' THEN 'pending' ELSE 'indexed' END)"
+_COLUMNS = f"""d.id, d.corpus_id, d.name, d.title, d.file_name, d.source, d.tags, d.language, d.media_type,
     d.content_hash, d.chunk_count, d.size_bytes, d.expires_at, d.created_at, d.updated_at, d.fields,
+    d.metadata - 'reader_warnings' AS metadata,
     d.fingerprint, coalesce(d.metadata -> 'reader_warnings', '[]'::jsonb) AS warnings,
     u.id AS upload_id, u.code, u.reason, coalesce(u.done, 0) AS done, u.total,
-    coalesce(u.status, CASE d.fingerprint WHEN '' THEN 'pending' ELSE 'indexed' END) AS status"""
+    {_STATUS} AS status"""
 _FROM = """documents d LEFT JOIN LATERAL (
     SELECT * FROM uploads n WHERE n.document_id = d.id ORDER BY n.created_at DESC, n.id LIMIT 1) u ON true"""
 
@@ -48,6 +55,7 @@ class StoredDocument:
     created_at: datetime
     updated_at: datetime
     fields: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # what file and uploader say of it besides
     warnings: Sequence[str] = ()  # what of the file is not in the text
     upload_id: UUID | None = None  # None: stored directly, or not visible to the reader
     status: UploadStatus = UploadStatus.INDEXED
@@ -79,6 +87,18 @@ class StoredTag:
 
     name: str
     documents: int  # that have it
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChoice:
+    """Which documents of one corpus or of all are listed as files, after which one, and in what order."""
+
+    corpus_id: UUID | None = None
+    purpose: str | None = None
+    status: Sequence[UploadStatus] = ()  # of the newest upload; empty: any
+    after: UUID | None = None  # the last one of the page before
+    limit: int
+    oldest_first: bool = False
 
 
 class DocumentOrder(StrEnum):
@@ -121,6 +141,47 @@ async def list_documents(
     return await _DOCUMENTS.page(connection, part, rest, values, counted=counted)
 
 
+async def list_files(connection: Connection, choice: FileChoice) -> tuple[StoredDocument, ...]:
+    """Documents by the time they were stored; one more than the limit if there are more.
+
+    Raises NotFoundError if the one to go on from is gone.
+    """
+    values: dict[str, Any] = {
+        "corpus": choice.corpus_id,
+        "status": list(choice.status),
+        "limit": choice.limit + 1,
+        "purpose": choice.purpose,
+    }
+    where = f"WHERE {LIVE}"
+    if choice.corpus_id is not None:
+        where += " AND d.corpus_id = %(corpus)s"
+    if choice.purpose is not None:
+        where += f" AND coalesce(d.metadata ->> '{PURPOSE}', '{ANY_PURPOSE}') = %(purpose)s"
+    if choice.status:
+        where += f" AND {_STATUS} = ANY(%(status)s)"
+    if choice.after is not None:
+        last = await read_document(connection, choice.after)
+        where += f" AND (d.created_at, d.id) {'>' if choice.oldest_first else '<'} (%(at)s, %(after)s)"
+        values |= {"at": last.created_at, "after": last.id}
+    order = "d.created_at, d.id" if choice.oldest_first else "d.created_at DESC, d.id DESC"
+    return await _DOCUMENTS.select(connection, f"{where} ORDER BY {order} LIMIT %(limit)s", values)
+
+
+async def count_files(
+    connection: Connection, corpus_ids: Sequence[UUID]
+) -> Mapping[UUID, Mapping[UploadStatus, tuple[int, int]]]:
+    """The number of documents and of their bytes, for each corpus that has any, by the state of the newest upload."""
+    cursor = await connection.execute(
+        f"SELECT d.corpus_id, {_STATUS},"  # noqa: S608 - fixed text
+        f" count(*), sum(d.size_bytes)::bigint FROM {_FROM} WHERE d.corpus_id = ANY(%s) AND {LIVE} GROUP BY 1, 2",
+        [list(corpus_ids)],
+    )
+    found: dict[UUID, dict[UploadStatus, tuple[int, int]]] = {}
+    for corpus_id, status, number, size in await cursor.fetchall():
+        found.setdefault(corpus_id, {})[UploadStatus(status)] = (number, size)
+    return found
+
+
 async def list_tags(connection: Connection, part: Slice) -> Page[StoredTag]:
     """Tags of the documents that the identity may ask about, those of most documents first."""
     return await fetch_page(
@@ -142,12 +203,6 @@ async def read_versions(connection: Connection, document_ids: Sequence[UUID]) ->
     """Content hash of each of these documents that the identity can read."""
     query = f"SELECT d.id, d.content_hash FROM documents d WHERE d.id = ANY(%s) AND {LIVE}"  # noqa: S608 - fixed text
     return dict(await (await connection.execute(query, [list(document_ids)])).fetchall())
-
-
-async def read_metadata(connection: Connection, document_id: UUID) -> Mapping[str, Any]:
-    """What file and uploader say of a document besides its own columns."""
-    query = "SELECT metadata - 'reader_warnings' FROM documents WHERE id = %s"
-    return await fetch_value(connection, query, [document_id]) or {}
 
 
 async def list_chunks(connection: Connection, document_id: UUID, part: Slice) -> Page[StoredChunk]:
@@ -192,6 +247,28 @@ async def set_tags(connection: Connection, document_id: UUID, tags: Sequence[str
     """Set the tags of a document, also for when its content is ingested again. Raises as `set_expiry`."""
     await _change(connection, document_id, "tags = %s", list(tags))
     await connection.execute("UPDATE uploads SET tags = %s WHERE document_id = %s", [list(tags), document_id])
+
+
+async def set_attributes(
+    connection: Connection, document_id: UUID, fields: Mapping[str, str], metadata: Mapping[str, Any]
+) -> None:
+    """Set filter fields and metadata of a document, also for when its content is ingested again.
+
+    Raises as `set_expiry`, and ConflictError while it is being indexed: that would undo it.
+    """
+    document = await read_document(connection, document_id)
+    if not document.status.final:
+        raise ConflictError("The file is being indexed. Set its attributes when it is completed.")
+    cursor = await connection.execute(
+        "UPDATE documents SET fields = %s, metadata = (metadata - %s::text[]) || %s::jsonb WHERE id = %s",
+        [json.dumps(fields), list(document.metadata), json.dumps(metadata), document_id],
+    )
+    if cursor.rowcount == 0:
+        raise PermissionDeniedError("You can read this corpus but not change it.")
+    await connection.execute(
+        "UPDATE uploads SET fields = %s, metadata = %s WHERE document_id = %s",
+        [json.dumps(fields), json.dumps(metadata), document_id],
+    )
 
 
 async def _change(connection: Connection, document_id: UUID, change: LiteralString, value: object) -> None:

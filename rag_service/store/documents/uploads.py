@@ -50,6 +50,7 @@ class NewUpload:
     content_hash: str  # SHA-256 of the bytes, hex
     fingerprint: str  # of the ingest settings in force
     id: UUID = field(default_factory=uuid4)
+    document_id: UUID = field(default_factory=uuid4)  # of the document, if it is new in the corpus
     received_at: datetime | None = None  # by the database's clock, where it was kept in the meantime; None: now
 
 
@@ -123,6 +124,13 @@ async def accept_upload(
     return await _insert_upload(connection, identity, new, document_id, status=status), not indexed
 
 
+async def hold_upload(connection: Connection, originals: Originals, new: NewUpload) -> UUID:
+    """Store document row and bytes without an upload: nobody indexes it. Raises as `accept_upload`."""
+    document_id, _ = await _prepare_document(connection, new)
+    await originals.write(connection, document_id, new.content_hash, corpus_id=new.corpus_id, data=new.source.data)
+    return document_id
+
+
 async def _find_overtaken(connection: Connection, new: NewUpload) -> UUID | None:
     """The document of this name if another version of it was received later than this one, which was kept.
 
@@ -172,7 +180,7 @@ async def _prepare_document(connection: Connection, new: NewUpload) -> tuple[UUI
         return row[0], (row[1], row[2]) == (new.content_hash, new.fingerprint)
     source = new.source
     document = NewDocument(
-        id=uuid4() if row is None else row[0],
+        id=new.document_id if row is None else row[0],
         corpus_id=new.corpus_id,
         name=new.name,
         title=source.title or source.file_name,
