@@ -30,6 +30,11 @@ DECISIONS = {
     "uncertain": "Not certain",
     "out_of_scope": "Not covered by the documents",
 }
+CHECKED = {
+    "can_proceed": "Every sentence is proved.",
+    "uncertain": "Not certain.",
+    "out_of_scope": "The text states nothing.",
+}
 _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # would steer a terminal
 
 

@@ -21,7 +21,7 @@ from rag_service.api.http.schemas import (
     SourceBody,
 )
 from rag_service.client.html import answer_html, passages_html, score_names, table_html
-from rag_service.client.proof_words import SIGNS, describe_proof, describe_step, quoted_words
+from rag_service.client.proof_words import CHECKED, SIGNS, describe_proof, describe_step, quoted_words
 
 _SHOWN = 300  # characters of a passage on a terminal
 # In names that users choose, these would steer the terminal of an administrator.
@@ -80,7 +80,7 @@ class TextCheck:
                 quotes = "".join(f": “{one.quote}”" for one in quoted_words(citation))
                 lines.append(f"    [C{citation.mark}] {describe_proof(citation)}{quotes}")
         told = " ".join(reason.text for reason in self.body.reasons)
-        return _UNSHOWN_IN_LINES.sub("\ufffd", "\n".join([*lines, f"{self.body.decision}. {told}".strip()]))
+        return _UNSHOWN_IN_LINES.sub("\ufffd", "\n".join([*lines, f"{CHECKED[self.body.decision]} {told}".strip()]))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

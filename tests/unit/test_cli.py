@@ -338,3 +338,11 @@ def test_check_refuses_what_serve_refuses(tmp_path: Path, name: str, value: str)
     assert code != 0
     assert name in said
     assert "secret" not in said
+
+
+def test_a_checked_text_is_reported_in_words(tmp_path: Path) -> None:
+    (tmp_path / "passage.txt").write_text("The fee is 75 dollars. It is due in May.\n")
+    for text, code, said in (("75", 0, "Every sentence is proved."), ("80", 1, "Not certain.")):
+        (tmp_path / "text.txt").write_text(f"The fee is {text} dollars.\n")
+        outcome, output = invoke("check-answer", str(tmp_path / "text.txt"), str(tmp_path / "passage.txt"))
+        assert outcome == code and said in output
