@@ -68,7 +68,8 @@ def open_service(
         postprocessors, transformations: LlamaIndex objects that run after those of the index definition, in order.
         readers: LlamaIndex reader classes by extension, such as `{".log": LogReader}`. They run in a sandboxed
             process of their own, and must be importable there.
-        settings: settings that win over the environment, such as `data_dir="knowledge"`.
+        settings: settings that win over the environment, such as `data_dir="knowledge"` or
+            `chat_options={"threads": 2}`.
 
     All but `url` and `api_key` are for a service in this process.
 

@@ -56,7 +56,8 @@ def make_node(
             language models do not see it either.
         metadata: what is known of every document; embedding models and cross-encoders see title, file and source of it.
     """
-    hidden = [*ids, *(key for key in extra if key not in metadata)]
+    empty = (key for key, value in metadata.items() if value in (None, "", []))  # a line of a prompt that says nothing
+    hidden = [*ids, *(key for key in extra if key not in metadata), *empty]
     node = TextNode(
         id_=chunk_id,
         text=text,
@@ -64,7 +65,7 @@ def make_node(
         end_char_idx=offsets[1],
         metadata={**extra, **metadata, **ids},
         excluded_llm_metadata_keys=hidden,
-        excluded_embed_metadata_keys=[*hidden, *(key for key in metadata if key not in _EMBEDDED)],
+        excluded_embed_metadata_keys=[*hidden, *(key for key in metadata if key not in {*_EMBEDDED, *hidden})],
         relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=str(ids["document_id"]))},
     )
     return NodeWithScore(node=node, score=score)

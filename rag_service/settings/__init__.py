@@ -8,6 +8,7 @@ off a safeguard unnoticed.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -108,6 +109,8 @@ def setting_name(key: str) -> str:
 def load_settings(**overrides: object) -> Settings:
     """Read the settings from the environment; keywords win over it, empty variables count as unset.
 
+    What is JSON in the environment, such as `chat_options`, may also be given as a mapping.
+
     Raises ConfigurationError, which names each wrong setting and says what it must be; an unknown `RAG_*` name is
     reported with the nearest known one.
     """
@@ -123,10 +126,20 @@ def load_settings(**overrides: object) -> Settings:
         if os.environ[name]:
             values[known[name]] = os.environ[name]
     try:
-        return Settings(**(values | overrides))
+        return Settings(**(values | {key: _as_text(key, value) for key, value in overrides.items()}))
     except ValidationError as error:
         problems = [_describe(problem["loc"], problem["msg"]) for problem in error.errors(include_url=False)]
         raise ConfigurationError("; ".join(problems)) from error
+
+
+def _as_text(key: str, value: object) -> object:
+    """A mapping as JSON, any other value as it is. Raises ConfigurationError for what JSON cannot hold."""
+    if not isinstance(value, Mapping):
+        return value
+    try:
+        return json.dumps(dict(value))
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"{setting_name(key)}: cannot be written as JSON: {error}", field=key) from error
 
 
 def _describe(place: tuple[int | str, ...], message: str) -> str:

@@ -306,8 +306,12 @@ async def test_what_cannot_be_stored_is_refused_and_leaves_nothing(two: Two) -> 
     with pytest.raises(InputError, match="needs an embedding of 384"):
         await store.async_add([TextNode(text="x", embedding=[1.0])])
     await store.async_add([node("taken", "the contract", two.embedding)])
-    with pytest.raises(ConflictError, match="already stored"):
+    with pytest.raises(ConflictError, match="already stored, in a corpus that you cannot read"):
         await two.store(two.ben).async_add([node("taken", "the contract of ben", two.embedding)])
+    with pytest.raises(ConflictError, match="Node 'taken' is already stored, in the document 'taken'"):
+        await store.async_add([node("taken", "the contract", two.embedding, of="another")])
+    with pytest.raises(ConflictError, match="The id 'same' is given to several nodes"):
+        await store.async_add([node("same", "one", two.embedding, of="a"), node("same", "two", two.embedding, of="b")])
     async with two.database.transaction(two.anna) as connection:
         hers = await default_corpus(connection, two.anna, index_name="general")
     with pytest.raises(NotFoundError, match="no corpus"):

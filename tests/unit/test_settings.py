@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rag_service.errors import ConfigurationError
@@ -72,3 +74,10 @@ def test_every_number_has_an_upper_bound(monkeypatch: pytest.MonkeyPatch, name: 
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=name):
         load_settings()
+
+
+def test_what_is_json_in_the_environment_may_be_given_as_a_mapping() -> None:
+    options = load_settings(chat_options={"threads": 1, "model": "é"}).chat.options
+    assert options is not None and json.loads(options.get_secret_value()) == {"threads": 1, "model": "é"}
+    with pytest.raises(ConfigurationError, match="RAG_CHAT_OPTIONS: cannot be written as JSON"):
+        load_settings(chat_options={"llm": object()})

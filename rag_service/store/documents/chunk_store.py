@@ -31,7 +31,7 @@ from rag_service.store.corpora import find_default_corpus
 from rag_service.store.database import Connection, Database
 from rag_service.store.documents.chunks import delete_chunks, read_nodes, write_chunks
 from rag_service.store.documents.documents import delete_document
-from rag_service.store.documents.external_nodes import store_nodes
+from rag_service.store.documents.external_nodes import describe_conflict, store_nodes
 from rag_service.store.documents.node_search import READABLE, find_chunks
 from rag_service.store.search.conditions import tree_sql
 from rag_service.store.search.metadata_filters import read_metadata_filters
@@ -141,7 +141,8 @@ class ChunkStore(Unpicklable, PGVectorStore):
                 else:
                     await store_nodes(connection, self._identity, nodes, self._index, self._fingerprint)
         except psycopg.errors.UniqueViolation as error:
-            raise ConflictError("A node with this id is already stored.") from error
+            async with self._database.transaction(self._identity) as connection:
+                raise ConflictError(await describe_conflict(connection, nodes)) from error
         except psycopg.DataError as error:
             raise InputError("A node contains values that cannot be stored.") from error
         return [node.node_id for node in nodes]

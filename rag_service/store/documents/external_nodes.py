@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -90,6 +91,25 @@ async def store_nodes(
             expires_at=None if corpus.ttl_seconds is None else now + timedelta(seconds=corpus.ttl_seconds),
         )
         await _store(connection, document, earlier, [mark_node(node, document) for node in placed])
+
+
+async def describe_conflict(connection: Connection, nodes: Sequence[BaseNode]) -> str:
+    """Which of these nodes has an id that is taken, and by what, as far as the identity may know."""
+    documents = {node.node_id: _source_name(node) for node in nodes}
+    if twice := [node_id for node_id, count in Counter(node.node_id for node in nodes).items() if count > 1]:
+        return f"The id {twice[0]!r} is given to several nodes: give each its own."
+    cursor = await connection.execute(
+        "SELECT c.node_id, d.name FROM data_chunks c JOIN documents d ON d.id = c.document_id"
+        " WHERE c.node_id = ANY(%s)",
+        [list(documents)],
+    )
+    for node_id, name in await cursor.fetchall():
+        if documents[node_id] != name:
+            return (
+                f"Node {node_id!r} is already stored, in the document {name!r}: give it another id, or delete that"
+                " document first."
+            )
+    return "A node with this id is already stored, in a corpus that you cannot read: give it another id."
 
 
 async def _store(

@@ -33,6 +33,15 @@ def test_postprocessors_see_all_metadata_language_models_no_ids_and_embedding_mo
     assert not [key for key in (*hidden, *seen) if f"{key}:" in for_embedding]
 
 
+def test_what_is_not_known_is_no_line_of_a_prompt() -> None:
+    document = replace(HIT.chunk.document, tags=(), dated=None, source=None)
+    node = to_node(replace(HIT, chunk=replace(HIT.chunk, document=document, metadata={"year": ""}))).node
+    empty = ("tags", "dated", "source", "year")
+    assert [node.metadata[key] for key in empty] == [[], None, None, ""]
+    for mode in (MetadataMode.LLM, MetadataMode.EMBED):
+        assert not [key for key in empty if f"{key}:" in node.get_content(mode)]
+
+
 def test_the_client_gives_the_same_nodes_as_the_service_sees() -> None:
     page = Span(start=HIT.chunk.start, end=HIT.chunk.end, location=Location(page=7))
     hit = replace(HIT, chunk=replace(HIT.chunk, spans=(page,), metadata={"year": "2024"}, extra={"window": "…"}))
