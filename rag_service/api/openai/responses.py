@@ -101,12 +101,20 @@ class OutputText(Struct, kw_only=True, frozen=True):
     type: str = "output_text"
 
 
-class OutputMessage(Struct, kw_only=True, frozen=True):
+class OutputMessage(Struct, kw_only=True, frozen=True, tag_field="type", tag="message"):
     id: str
     status: str
     content: list[OutputText]
     role: str = "assistant"
-    type: str = "message"
+
+
+class FileSearchCall(Struct, kw_only=True, frozen=True, tag_field="type", tag="file_search_call"):
+    """Stands before the message if the request has a tool `file_search`."""
+
+    id: str
+    queries: list[str]
+    status: str = "completed"
+    results: None = None
 
 
 class InputDetails(Struct, frozen=True):
@@ -136,7 +144,7 @@ class ResponseBody(Struct, kw_only=True, frozen=True):
     created_at: int
     model: str
     status: str
-    output: list[OutputMessage]
+    output: list[FileSearchCall | OutputMessage]
     usage: ResponseUsage | None = None
     citations: Annotated[list[CitationBody], Meta(description="Extension: the citation of every mark, checked.")] = []
     rag: RagBody | None = None
@@ -164,8 +172,11 @@ def answer_id_of(given: str) -> UUID | None:
     return UUID(key) if re.fullmatch(r"[0-9a-f]{32}", key) and key != given else None
 
 
-def present_response(answer: AnswerBody, form: CompletionForm, *, created: int) -> ResponseBody:
-    """A whole answer in that API's shape."""
+def _present_call(form: CompletionForm) -> list[FileSearchCall]:
+    return [] if form.file_search is None else [FileSearchCall(id=f"fs_{form.key.hex}", queries=[form.file_search])]
+
+
+def _present_message(answer: AnswerBody, form: CompletionForm) -> OutputMessage:
     citations = [
         FileCitation(
             file_id=str(one.document_id), filename=one.title or "", index=one.sentence_end, evidence=one.evidence
@@ -174,15 +185,23 @@ def present_response(answer: AnswerBody, form: CompletionForm, *, created: int) 
         if one.document_id is not None
     ]
     part = OutputText(text=answer.answer + form.sources(answer), annotations=citations)
-    status = "incomplete" if answer.incomplete else "completed"
+    return OutputMessage(id=f"msg_{form.key.hex}", status=_status_of(answer), content=[part])
+
+
+def _status_of(answer: AnswerBody) -> str:
+    return "incomplete" if answer.incomplete else "completed"
+
+
+def present_response(answer: AnswerBody, form: CompletionForm, *, created: int) -> ResponseBody:
+    """A whole answer in that API's shape."""
     reason = "max_output_tokens" if answer.finish_reason == "length" else answer.finish_reason
     return ResponseBody(
         id=response_id(form.key),
         created_at=created,
         model=form.model,
-        status=status,
+        status=_status_of(answer),
         incomplete_details=IncompleteDetails(reason=reason) if answer.incomplete else None,
-        output=[OutputMessage(id=f"msg_{form.key.hex}", status=status, content=[part])],
+        output=[*_present_call(form), _present_message(answer, form)],
         usage=ResponseUsage(
             input_tokens=answer.prompt_tokens,
             output_tokens=answer.completion_tokens,
@@ -209,32 +228,48 @@ class ResponseEncoder:
         begun = ResponseBody(
             id=response_id(form.key), created_at=self._created, model=form.model, status="in_progress", output=[]
         )
-        empty = OutputMessage(id=self._message, status="in_progress", content=[])
-        self.opening = b"".join(
-            (
-                self._write("response.created", response=begun),
-                self._write("response.in_progress", response=begun),
-                self._write("response.output_item.added", output_index=0, item=empty),
-                self._write_part("response.content_part.added", part=OutputText(text="")),
-            )
+        self._calls = _present_call(form)
+        self._is_open = False  # whether the message has begun, which waits for the search
+        self.opening = self._write("response.created", response=begun) + self._write(
+            "response.in_progress", response=begun
         )
+        for call in self._calls:
+            item = msgspec.structs.replace(call, status="in_progress")
+            self.opening += self._write("response.output_item.added", output_index=0, item=item)
+            self.opening += self._write("response.file_search_call.in_progress", output_index=0, item_id=call.id)
+            self.opening += self._write("response.file_search_call.searching", output_index=0, item_id=call.id)
+        if not self._calls:
+            self.opening += self._open()
 
     def encode(self, event: WireEvent) -> bytes:
         """What an event is in that API; nothing for those that it has no words for."""
         match event.data:
             case DeltaData(text=text, restart=restart):
-                return self._write_delta(f"\n\n{text}" if restart else text)
+                return self._open() + self._write_delta(f"\n\n{text}" if restart else text)
             case AnswerBody() as answer:
-                return self._finish(answer)
+                return self._open() + self._finish(answer)
             case Problem() as problem:
                 error = present_error(problem).error
                 return self._write("error", message=error.message, code=error.code, param=error.param)
             case _:
                 return b""
 
+    def _open(self) -> bytes:
+        """End the search and begin the message, once."""
+        if self._is_open:
+            return b""
+        self._is_open = True
+        written = b""
+        for call in self._calls:
+            written += self._write("response.file_search_call.completed", output_index=0, item_id=call.id)
+            written += self._write("response.output_item.done", output_index=0, item=call)
+        empty = OutputMessage(id=self._message, status="in_progress", content=[])
+        written += self._write("response.output_item.added", output_index=len(self._calls), item=empty)
+        return written + self._write_part("response.content_part.added", part=OutputText(text=""))
+
     def _finish(self, answer: AnswerBody) -> bytes:
         whole = present_response(answer, self._form, created=self._created)
-        (message,) = whole.output
+        message = _present_message(answer, self._form)
         (part,) = message.content
         sources = self._form.sources(answer)
         return b"".join(
@@ -242,7 +277,7 @@ class ResponseEncoder:
                 self._write_delta(sources) if sources else b"",
                 self._write_part("response.output_text.done", text=part.text, logprobs=[]),
                 self._write_part("response.content_part.done", part=part),
-                self._write("response.output_item.done", output_index=0, item=message),
+                self._write("response.output_item.done", output_index=len(self._calls), item=message),
                 self._write(f"response.{whole.status}", response=whole),
             )
         )
@@ -251,7 +286,7 @@ class ResponseEncoder:
         return self._write_part("response.output_text.delta", delta=text, logprobs=[])
 
     def _write_part(self, kind: str, **fields: Any) -> bytes:
-        return self._write(kind, item_id=self._message, output_index=0, content_index=0, **fields)
+        return self._write(kind, item_id=self._message, output_index=len(self._calls), content_index=0, **fields)
 
     def _write(self, kind: str, **fields: Any) -> bytes:
         event = {"type": kind, "sequence_number": self._number, **fields}

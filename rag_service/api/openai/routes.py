@@ -239,6 +239,7 @@ async def _ask(
         ignored=conversation.ignored,
         with_sources=services.settings.http.openai_sources,
         asked=conversation.asked,
+        file_search=question.text if any(tool.get("type") == "file_search" for tool in body.tools or ()) else None,
     )
     return wire_events(events), form
 

@@ -40,6 +40,7 @@ class CompletionForm:
     ignored: tuple[str, ...] = ()  # fields of the request without effect
     with_sources: bool = True  # list the sources below the answer
     asked: str | None = None  # the part of the message that was searched for; None: all of it
+    file_search: str | None = None  # the question, if the request has a tool `file_search`
 
     def completion(self, answer: AnswerBody) -> ChatCompletion:
         """A whole answer in that API's shape."""

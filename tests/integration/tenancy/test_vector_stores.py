@@ -230,6 +230,16 @@ async def test_file_search_answers_from_the_stores_that_it_names(brisa: tuple[As
         "harbour.txt",
     )
     assert response.rag["ignored"] == []
+    call, message = response.output
+    assert (call.type, call.status, call.queries, message.type) == ("file_search_call", "completed", [OPENS], "message")
+    async with client.responses.stream(model="rag-service", input=OPENS, tools=[tool]) as stream:
+        events: list[Any] = [event async for event in stream]
+        final: Any = await stream.get_final_response()
+    assert final.output_text == response.output_text
+    assert [one.type for one in final.output] == ["file_search_call", "message"]
+    searching = [event.type for event in events if "file_search" in event.type]
+    assert searching == [f"response.file_search_call.{state}" for state in ("in_progress", "searching", "completed")]
+    assert {event.output_index for event in events if "output_text" in event.type} == {1}
     for fields in (
         {"vector_store_ids": [empty.id]},
         {"filters": {"type": "eq", "key": "kind", "value": "market"}},
