@@ -51,7 +51,9 @@ PROMISES = [
 OF_OTHER_DOCUMENTS = {
     "What does it cost, and how long does it last?",
     "And in Paris?",
+    "And how long does it take?",
     "When does gate 4 open?",
+    "When does the gate open?",
     "How many places does the day care have?",
     "How many kilos did Ben sell?",
 }

@@ -135,6 +135,6 @@ class DocumentationPage(OpenAPIRenderPlugin):
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
         environment = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=ChainableUndefined)
-        environment.filters["pretty"] = partial(json.dumps, indent=2, ensure_ascii=False)
+        environment.filters["pretty"] = partial(json.dumps, indent=2, ensure_ascii=False, default=msgspec.to_builtins)
         page = environment.get_template("reference.html")
         return page.render(openapi_schema, root=own_address(request.scope, "")).encode()

@@ -340,7 +340,7 @@ class VectorStoresController(Controller):
         question = replace(question, filters=replace(question.filters, where=where, any_field=True))
         store = await caller.run(_read_store, store_id)
         if not store.active:
-            raise ConflictError(f"The vector store {store.name!r} is deactivated.")
+            raise ConflictError(f"The vector store {store_id} is deactivated: its corpus is not searched.")
         found = await unless_gone(request.receive, services.search(question))
         return ResultList(search_query=queries, data=list(map(_present_hit, found.passages)), ignored=ignored)
 

@@ -199,7 +199,7 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", f"{V1}/files/{{document_id}}/content"): read(404, 200, 404, turns={"original"}),
     ("DELETE", f"{V1}/files/{{document_id}}"): write(404, 200, 404),
     ("GET", f"{V1}/vector_stores"): read(200, 200, 200),
-    ("POST", f"{V1}/vector_stores"): write(200, 200, 200, {"name": "new"}),
+    ("POST", f"{V1}/vector_stores"): write(200, 200, 200, {}),
     ("GET", f"{V1}/vector_stores/{{corpus_id}}"): read(404, 200, 404),
     ("POST", f"{V1}/vector_stores/{{corpus_id}}"): write(404, 200, 404, {}, shows=True),
     ("DELETE", f"{V1}/vector_stores/{{corpus_id}}"): write(404, 200, 404),
