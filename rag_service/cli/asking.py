@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -18,6 +18,7 @@ import msgspec
 from rag_service.api.agents.schemas import ConversationBody, ConversationList, KeptAnswerBody
 from rag_service.api.corpora.schemas import CorpusBody, CorpusList
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, PlaceBody
+from rag_service.cli.running import Named, choose_corpora
 from rag_service.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,16 +52,6 @@ class Asked:
     follow: str | None = None  # id of the conversation that it goes on, or LAST
 
 
-class Named(Protocol):
-    """A corpus, as stored or as the API sends it."""
-
-    @property
-    def id(self) -> UUID: ...
-
-    @property
-    def name(self) -> str: ...
-
-
 class _Server(msgspec.Struct):
     """The server that runs on a data folder."""
 
@@ -86,19 +77,13 @@ def forget_server(settings: Settings, address: str) -> None:
 
 
 def complete(
-    asked: Asked, corpora: Iterable[Named], conversations: Iterable[ConversationBody | Conversation]
+    asked: Asked, corpora: Sequence[Named], conversations: Iterable[ConversationBody | Conversation]
 ) -> AnswerRequest:
     """The request of a question, with the ids of the corpora that it names and of the conversation that it goes on.
 
     Raises InputError if there is no such corpus, or no conversation.
     """
-    there = list(corpora)
-    corpus_ids: list[UUID] = []
-    for name in asked.corpora:
-        if not (ids := [one.id for one in there if name in (one.name, str(one.id))]):
-            known = ", ".join(sorted({one.name for one in there})) or "none"
-            raise InputError(f"There is no corpus {name!r}. There are: {known}.", field="corpus")
-        corpus_ids += ids
+    corpus_ids = [one.id for name in asked.corpora for one in choose_corpora(corpora, name)]
     conversation_id = None
     if asked.follow == LAST:
         latest = max(conversations, key=lambda one: one.updated_at, default=None)

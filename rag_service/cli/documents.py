@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from rag_service.cli.running import print_table, run_as_administrator
+from rag_service.cli.running import choose_corpora, print_table, run_as_administrator
 from rag_service.errors import InputError
 from rag_service.store.corpora import Corpus, read_corpus, select_corpora
 from rag_service.store.database import Connection
@@ -88,11 +88,7 @@ def delete_command(names: tuple[str, ...], yes: bool) -> None:
 async def _find_corpora(connection: Connection, name: str | None) -> Sequence[Corpus]:
     """All corpora, or those of a name or id. Raises InputError if there is none."""
     there = await select_corpora(connection, "TRUE", {})
-    found = [one for one in there if name in (None, one.name, str(one.id))]
-    if name is not None and not found:
-        names = ", ".join(one.name for one in there) or "none"
-        raise InputError(f"There is no corpus {name!r}. There are: {names}.")
-    return found
+    return there if name is None else choose_corpora(there, name)
 
 
 async def _list_all(connection: Connection, corpus: Corpus, tag: str | None) -> list[StoredDocument]:

@@ -11,7 +11,8 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar
+from uuid import UUID
 
 import click
 
@@ -24,8 +25,20 @@ if TYPE_CHECKING:
     from rag_service.evaluation.run import Steps
     from rag_service.store.database import Connection
 
+
+class Named(Protocol):
+    """A corpus, as stored or as the API sends it."""
+
+    @property
+    def id(self) -> UUID: ...
+
+    @property
+    def name(self) -> str: ...
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
+N = TypeVar("N", bound=Named)
 
 _TERMINATED = 128 + signal.SIGTERM  # 143, which shells and container engines show for an end by that signal
 _FAREWELL_SECONDS = 5.0  # for clean-up after cancellation, and for threads that cannot be cancelled
@@ -253,3 +266,11 @@ def progress() -> Iterator[Steps]:
 
     with progress_bar(Console(stderr=True)) as bar:
         yield Steps(bar)
+
+
+def choose_corpora(there: Sequence[N], name: str) -> list[N]:
+    """Return the corpora of a name or id. Raises InputError if there is none."""
+    if found := [one for one in there if name in (one.name, str(one.id))]:
+        return found
+    known = ", ".join(sorted({one.name for one in there})) or "none"
+    raise InputError(f"There is no corpus {name!r}. There are: {known}.", field="corpus")

@@ -18,7 +18,7 @@ from rag_service.api.http.fields import check_texts
 from rag_service.api.http.forms import FORM, MEGABYTE, Form, read_form
 from rag_service.api.http.problems import ContentTypeError, FieldError, InvalidRequestError
 from rag_service.api.openai.errors import errors
-from rag_service.api.openai.listing import Deleted, cut_page, read_id, read_page
+from rag_service.api.openai.listing import Deleted, ListBody, cut_page, read_id, read_page
 from rag_service.readers.common.names import clean_file_name
 from rag_service.store.documents.catalogue import (
     ANY_PURPOSE,
@@ -58,12 +58,8 @@ class FileBody(Struct, kw_only=True, frozen=True):
     object: str = "file"
 
 
-class FileList(Struct, kw_only=True, frozen=True):
+class FileList(ListBody, kw_only=True, frozen=True):
     data: list[FileBody]
-    has_more: bool
-    first_id: str | None
-    last_id: str | None
-    object: str = "list"
 
 
 class FilesController(Controller):
@@ -84,7 +80,7 @@ class FilesController(Controller):
             oldest_first=asked.oldest_first,
         )
         files, page = cut_page(await caller.run(list_files, choice), asked)
-        return FileList(data=list(map(present_file, files)), **page)  # type: ignore[arg-type]
+        return FileList(data=list(map(present_file, files)), **page)
 
     @post(
         status_code=200,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypedDict, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
@@ -30,6 +30,21 @@ class Deleted(Struct, kw_only=True, frozen=True):
     id: str
     object: str
     deleted: bool = True
+
+
+class ListBody(Struct, kw_only=True, frozen=True):
+    """A page of a list, without its items."""
+
+    has_more: bool
+    first_id: str | None
+    last_id: str | None
+    object: str = "list"
+
+
+class _Page(TypedDict):
+    has_more: bool
+    first_id: str | None
+    last_id: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +80,7 @@ def read_page(request: AnyRequest, *others: str, limit: int, most: int) -> PageA
     )
 
 
-def cut_page(items: Sequence[_Item], asked: PageAsked) -> tuple[Sequence[_Item], dict[str, object]]:
+def cut_page(items: Sequence[_Item], asked: PageAsked) -> tuple[Sequence[_Item], _Page]:
     """The items of a page, of which one more than its limit was read, and what its body says of them."""
     shown = items[: asked.limit]
     first, last = (str(shown[0].id), str(shown[-1].id)) if shown else (None, None)

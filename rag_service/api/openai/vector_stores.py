@@ -35,7 +35,7 @@ from rag_service.api.openai.attributes import (
 )
 from rag_service.api.openai.errors import errors, handle_openai_error
 from rag_service.api.openai.files import FilesController
-from rag_service.api.openai.listing import Deleted, cut_page, read_body, read_id, read_page
+from rag_service.api.openai.listing import Deleted, ListBody, cut_page, read_body, read_id, read_page
 from rag_service.domain import CorpusKind, Hit
 from rag_service.errors import ConflictError, NotFoundError
 from rag_service.settings import Settings
@@ -109,12 +109,8 @@ class StoreBody(Struct, kw_only=True, frozen=True):
     object: str = "vector_store"
 
 
-class StoreList(Struct, kw_only=True, frozen=True):
+class StoreList(ListBody, kw_only=True, frozen=True):
     data: list[StoreBody]
-    has_more: bool
-    first_id: str | None
-    last_id: str | None
-    object: str = "list"
 
 
 class StoreFileCreate(Struct, kw_only=True, frozen=True):
@@ -150,12 +146,8 @@ class StoreFileBody(Struct, kw_only=True, frozen=True):
     object: str = "vector_store.file"
 
 
-class StoreFileList(Struct, kw_only=True, frozen=True):
+class StoreFileList(ListBody, kw_only=True, frozen=True):
     data: list[StoreFileBody]
-    has_more: bool
-    first_id: str | None
-    last_id: str | None
-    object: str = "list"
 
 
 class RankingOptions(Struct, kw_only=True, frozen=True):
@@ -232,7 +224,7 @@ class VectorStoresController(Controller):
                 found = found[places[0] :]
             shown, page = cut_page(found, asked)
             bodies = await _present_stores(connection, shown)
-        return StoreList(data=bodies, **page)  # type: ignore[arg-type]
+        return StoreList(data=bodies, **page)
 
     @post(
         status_code=200,
@@ -366,7 +358,7 @@ class StoreFilesController(Controller):
         async with caller.transaction() as connection:
             await _read_store(connection, store_id)
             files, page = cut_page(await list_files(connection, choice), asked)
-        return StoreFileList(data=list(map(_present_store_file, files)), **page)  # type: ignore[arg-type]
+        return StoreFileList(data=list(map(_present_store_file, files)), **page)
 
     @post(
         status_code=200,
