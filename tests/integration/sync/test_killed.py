@@ -13,7 +13,8 @@ pytestmark = pytest.mark.slow
 
 
 async def test_a_killed_sync_goes_on(desk: Desk) -> None:
-    desk.write(**{f"file{number}": f"Text number {number}." for number in range(60)})
+    # Small files are written 32 at a time: enough for some batches after each kill.
+    desk.write(**{f"file{number}": f"Text number {number}." for number in range(400)})
     assert await sync_under_fire(desk, kills=2) == 2
     await desk.sync()
     assert desk.stored() == desk.there()
