@@ -31,7 +31,18 @@ REQUIRED_MESSAGES = (
 )
 _JUDGE_VARIABLES = frozenset({"boundary", "question", "sentences"})
 _KNOWN_VARIABLES = frozenset(
-    {"boundary", "case", "context", "conversation", "history", "instructions", "language", "question", "refusal"}
+    {
+        "boundary",
+        "case",
+        "context",
+        "conversation",
+        "history",
+        "instructions",
+        "language",
+        "question",
+        "refusal",
+        "schema",
+    }
 )
 _OPTIONAL = ("conversation", "instructions")  # where one is empty, its line goes
 _REQUIRED_VARIABLES = frozenset({"context", "question"})
@@ -39,6 +50,7 @@ _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _LANGUAGE = re.compile(r"\{\{\s*language\s*\}\}")
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 AGENT_PROMPT = "chat"  # of agents, in folders of prompts that have one; else `grounded`
+SCHEMA_PROMPT = "extract"  # of answers as JSON
 NO_HISTORY = "-"
 _SHARED = "Shared documents:"
 _PERSONAL = "The asker's own documents:"
