@@ -216,17 +216,16 @@ def render_passage(number: int, hit: Hit, boundary: str) -> str:
         if span.location.headings:
             section = " > ".join(span.location.headings)
             break
-    facts = {
+    written = {
         "document": document.title,
         "section": section,
         "source": document.source or document.file_name or "",
-        "date": "" if document.dated is None else document.dated.isoformat(),
-        "score": f"{hit.scores.relevance:.2f}",
     }
     lines = [f"{boundary} [C{number}]"]
-    for key, value in facts.items():
-        if value:
-            lines.append(f"{key}: {neutralise_metadata(value)}")
+    lines += [f"{key}: {neutralise_metadata(value)}" for key, value in written.items() if value]
+    if document.dated is not None:
+        lines.append(f"date: {document.dated.isoformat()}")
+    lines.append(f"score: {hit.scores.relevance:.2f}")
     return "\n".join([*lines, "", neutralise(hit.chunk.text), boundary])
 
 
