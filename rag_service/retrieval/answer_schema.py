@@ -25,6 +25,7 @@ _SINGLE = ("string", "number", "integer", "boolean")
 _UNREAD = ("not", "if", "patternProperties", "dependentSchemas", "prefixItems")
 _TOLD = ("format", "pattern", "minimum", "maximum", "minLength", "maxLength")
 _NO_SENTENCE = re.compile(r"[\s.!?…:;|#*`\[\]\"“”]+")  # of a label that must stand in one sentence
+_DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,9})?")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
 
 
@@ -39,7 +40,14 @@ class ValueShape:
     told: str  # what the model is told of it: types, choices, other keywords
 
     def read(self, value: Any) -> Any:
-        """Return a value of the model as the schema has it. Raises ValueError if it is none."""
+        """Return a value of the model as the schema has it. Raises ValueError if it is none.
+
+        A model that no schema holds writes "80" for 80, or 4711 for "4711".
+        """
+        if isinstance(value, str) and "string" not in self.types and _DIGITS.fullmatch(value):
+            value = json.loads(value)
+        elif type(value) is int and self.types == ("string",):
+            value = str(value)
         if isinstance(value, float) and value.is_integer() and "number" not in self.types:
             value = int(value)
         if _type_of(value) not in self.types and not (_type_of(value) == "integer" and "number" in self.types):

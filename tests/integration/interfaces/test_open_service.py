@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -21,12 +22,15 @@ from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from pydantic import BaseModel
 
 from rag_service import components, open_service
+from rag_service.answering.drafts.events import AnswerComplete
 from rag_service.api.http.events import WireEvent, present_events
 from rag_service.api.http.schemas import AnswerRequest, DeltaData
 from rag_service.client import Service
 from rag_service.client.remote import RemoteBackend
+from rag_service.domain import CitationStatus, ExtractedValue, Extraction
 from rag_service.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -342,3 +346,29 @@ def test_a_service_that_is_not_there_is_told() -> None:
     with pytest.raises(ServiceUnreachableError, match=r"http://127\.0\.0\.1:9 does not respond") as caught:
         open_service(url="http://user:secret@127.0.0.1:9", api_key=KEY)
     assert "secret" not in str(caught.value)
+
+
+class _Loan(BaseModel):
+    maximum: float | None
+
+
+def test_a_pydantic_class_is_asked_for_and_its_values_come_back(connect: Callable[..., Service]) -> None:
+    value = ExtractedValue(pointer="/maximum", value=50.5, status=CitationStatus.VERIFIED)
+    extraction = Extraction(data={"maximum": 50.5}, values=(value,))
+    script = Script(events=(*EVENTS[:-1], AnswerComplete(answer=replace(ANSWER, extraction=extraction))))
+    service = connect(script)
+    answer = service.ask(QUESTION, schema=_Loan)
+    assert _Loan.model_validate(answer.data) == _Loan(maximum=50.5)
+    assert [(one.pointer, one.status) for one in answer.values] == [("/maximum", "verified")]
+    (query,) = script.queries
+    assert query.schema is not None
+    assert list(query.schema.root.properties) == ["maximum"]
+    with pytest.raises(InputError, match="fields"):
+        service.ask(QUESTION, schema={"type": "object"})
+    with pytest.raises(InputError, match="Pydantic"):
+        service.ask(QUESTION, schema="maximum")  # type: ignore[arg-type]
+
+
+def test_a_schema_without_a_chat_model_says_what_to_set(embedded: Service) -> None:
+    with pytest.raises(InputError, match="RAG_CHAT_PROVIDER"):
+        embedded.ask(QUESTION, schema=_Loan)

@@ -72,7 +72,9 @@ def test_a_value_is_of_its_type_and_choices() -> None:
     whole, part, one = shapes.properties.values()
     assert isinstance(whole, ValueShape) and isinstance(part, ValueShape) and isinstance(one, ValueShape)
     assert (whole.read(12.0), part.read(12), one.read("a"), one.nullable) == (12, 12, "a", True)
-    for shape, wrong in ((whole, 1.5), (whole, True), (part, "12"), (one, "b"), (one, ["a"])):
+    assert (whole.read("12"), part.read("1250.50")) == (12, 1250.5)
+    assert [type(read) for read in (whole.read("12"), part.read("12"))] == [int, int]
+    for shape, wrong in ((whole, 1.5), (whole, True), (part, "1.250,50"), (part, "twelve"), (one, "b"), (one, ["a"])):
         with pytest.raises(ValueError, match="The model gave no"):
             shape.read(wrong)
 
