@@ -320,7 +320,8 @@ def test_upright_rules_that_end_within_a_row_part_the_names_of_groups_from_those
 
 
 def test_even_lines_beside_figures_are_rows_in_columns_as_narrow_as_their_words() -> None:
-    names, kinds, counts = ("Aurora", "Borealis", "Corona", "Dagmar"), ("tug", "ferry", "barge", "tug"), ("4000", "500", "6000", "7000")
+    names, kinds = ("Aurora", "Borealis", "Corona", "Dagmar"), ("tug", "ferry", "barge", "tug")
+    counts = ("4000", "500", "6000", "7000")
     rows = (("Ship", "Kind", "Crew"), ("\n".join(names), "\n".join(kinds), "\n".join(counts)))
     lines = lines_of(lambda file: table(file, rows, width=45, col_widths=(20, 12, 13)))
     assert lines == [
