@@ -230,7 +230,7 @@ _SHARED_CACHES = {
     "tables.figures.question._groups": "synonyms of index definitions",
     "tables.figures.question._keys": "expressions of index definitions",
     "tables.figures.question._phrase": "phrases of the language data",
-    "language.inflections.fold_word": "single words, read in microseconds",
+    "language.words.fold_word": "single words, read in microseconds",
 }
 
 

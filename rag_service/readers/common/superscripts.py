@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from rag_service.language.superscripts import RAISED, RAISED_DIGITS, TO_RAISED, TO_RAISED_LETTER
+from rag_service.language.normalise import RAISED, RAISED_DIGITS, TO_RAISED, TO_RAISED_LETTER
 
 _LOWERED_DIGITS = "₀₁₂₃₄₅₆₇₈₉"
 _TO_LOWERED = str.maketrans("0123456789", _LOWERED_DIGITS)
