@@ -1,4 +1,5 @@
 """An answer in the making, and LlamaIndex around it: the query that carries it, nodes, the base of retrievers."""
+
 from __future__ import annotations
 
 from abc import abstractmethod
