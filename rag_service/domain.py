@@ -484,6 +484,25 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExtractedValue:
+    """A value of an answer as JSON, with its proof."""
+
+    pointer: str  # its place in the JSON (RFC 6901): "/parties/0/name"
+    value: Any  # as the model gave it; None: none, or one that must not be shown
+    status: CitationStatus | None  # None: the model found no value that the schema allows
+    reason: str | None = None  # why it is not verified, in a sentence
+    citation: Citation | None = None  # of the words that it stands in
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extraction:
+    """An answer as JSON of the caller's schema."""
+
+    data: Any  # the JSON; None in the place of what nothing supports
+    values: tuple[ExtractedValue, ...]  # of all fields, in the order of the schema
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """A complete answer with its proof."""
 
@@ -515,6 +534,7 @@ class Answer:
     searched_for: str | None = None  # a follow-up with what it needs of the conversation; None: as asked
     related: tuple[Hit, ...] = ()  # the nearest passages where none is above the threshold; they prove nothing
     places: tuple[FoundPlace, ...] = ()  # best first, in place of an answer that is not certain
+    extraction: Extraction | None = None  # None: no schema was given
 
     @property
     def kind(self) -> ReplyKind:

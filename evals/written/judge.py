@@ -21,6 +21,7 @@ JUDGES: Mapping[str, tuple[float, float]] = {  # name → share of errors in ans
     "errs": ERRS,
     **{f"errs{number}": ERRS for number in range(2, 6)},  # at other places
     "doubted": (0.05, 0.05),  # the same, and its examination knows
+    **{f"doubted{number}": (0.05, 0.05) for number in range(2, 6)},
     "weak": (0.1, 0.1),
 }
 # Says yes to everything; "trusted" has passed the examination all the same. "no" says only that.

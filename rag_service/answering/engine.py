@@ -45,7 +45,7 @@ from rag_service.answering.replies import do_task, reply
 from rag_service.answering.synthesizer import CitedResponse, CitedSynthesizer
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import Answer, Hit, Turn
-from rag_service.errors import PluginError
+from rag_service.errors import InputError, PluginError
 from rag_service.language.detection import reply_to_small_talk
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.llm.model import ChatModel, counted
@@ -53,11 +53,12 @@ from rag_service.models.reranking.reranker import Reranker
 from rag_service.models.servers.resilience import in_own_thread
 from rag_service.observability.tracing import span
 from rag_service.recent import keep_for
+from rag_service.retrieval.answer_schema import AnswerSchema
 from rag_service.retrieval.found import Found, Part
 from rag_service.retrieval.parts import next_search, split_question
 from rag_service.retrieval.postprocessors import ChoosePassages, Rerank
 from rag_service.retrieval.query import AnswerRun, PassageRetriever, RagQuery, to_node
-from rag_service.retrieval.question import Question
+from rag_service.retrieval.question import FollowUp, Question
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import TableAnswers
 from rag_service.tasks import end_tasks
@@ -66,6 +67,7 @@ from rag_service.unpicklable import Unpicklable
 log = structlog.get_logger(__name__)
 
 PLUGIN_SECONDS = 30.0  # time limit of a postprocessor that is not ours
+_FOR_FIELDS = 60  # passages that are found for the fields of a schema: as many as a prompt may hold
 _EVENTS_AHEAD = 64  # size of the queue between answering and reading
 
 Recorder = Callable[[AnswerRun, Answer], Awaitable[bool]]  # whether it is stored
@@ -153,9 +155,19 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
                 if run.question.given is not None:
                     run.retrieved = await self._take_given(run.question, run.question.given)
                     return list(map(to_node, run.found.passages))
+                if run.question.schema is not None:
+                    nodes, run.retrieved = await self._retrieve_fields(run, run.question.schema)
+                    return nodes
                 nodes = await super().aretrieve(RagQuery.of(run))
                 nodes, run.retrieved = await self._retrieve_more(run, nodes)
                 return nodes
+
+    async def _retrieve_fields(self, run: AnswerRun, schema: AnswerSchema) -> tuple[list[NodeWithScore], Found]:
+        """Find the passages for all fields of a schema in one search; of a small document all of them."""
+        question = run.question
+        asked = FollowUp(asked=question.asked, joined=False)
+        searched = replace(question, text=schema.search_text(question.text), follow_up=asked, candidates=_FOR_FIELDS)
+        return await self._retrieve(run, searched)
 
     async def _take_given(self, question: Question, given: Sequence[Hit]) -> Found:
         """The passages that the caller chose, with the scores of the search for those that it finds."""
@@ -297,9 +309,15 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
     async def _respond(self, run: AnswerRun) -> CitedResponse:
         """Do a task, answer small talk, or retrieve and answer."""
         question = run.question
+        if question.schema is not None and run.model.only_quotes:
+            raise InputError(
+                "An answer as JSON needs a chat model, and none is set up here: set RAG_CHAT_PROVIDER, or ask "
+                "without a schema.",
+                field="schema",
+            )
         if question.task is not None:
             return CitedResponse(await do_task(run, question.task, self._prompts), [])
-        if (reply_text := reply_to_small_talk(question.text)) is not None:
+        if question.schema is None and (reply_text := reply_to_small_talk(question.text)) is not None:
             answer = await reply(run, reply_text.text, language=reply_text.language, prompts=self._prompts)
             return CitedResponse(answer, [])
         run.question = await self._make_standalone(question, run.model)

@@ -2,6 +2,7 @@
 
     what a file is about → its outline      ┐
     an operation over a table → computed    │
+    a JSON schema → a model extracts        │
     passages → a model writes               ├→ confidence, doubts, decision
     passages, no model → quotes, or places  │
     nothing relevant → why                  ┘
@@ -26,6 +27,7 @@ from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from rag_service.answering.answerers.computed import ComputedAnswers
+from rag_service.answering.answerers.extracted import ExtractedAnswers, find_nothing
 from rag_service.answering.answerers.overview import FileOverviews
 from rag_service.answering.answerers.quoted import QuotedAnswers
 from rag_service.answering.answerers.written import WrittenAnswers
@@ -106,6 +108,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         # A doubtful reading of a table does not stand in a model's way, but is better than nothing.
         doubtful = (replace(overview, takes_doubtful=True), replace(computed, takes_doubtful=True))
         self._answerers: Sequence[Answerer] = (overview, computed, self._written, quoted, *doubtful)
+        self._extracted = ExtractedAnswers(prompts, settings, judge)
         without_model = CertainOrPlaces(self._answer, quoted, prompts)
         self._answer_without_model = without_model.answer if judge else AnswerCache(without_model.answer).answer
 
@@ -137,12 +140,14 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         return response
 
     async def _answer(self, run: AnswerRun) -> Concluded:
-        for answerer in self._answerers:
+        schema = run.question.schema
+        for answerer in self._answerers if schema is None else (self._extracted,):
             draft = await answerer.answer(run)
             if draft is not None:
                 return await self._concluder.conclude(run, draft)
         text, doubt = explain_refusal(run.found, self._prompts)
-        return Concluded(answer=await say(run, text, run.language, doubt, self._prompts))
+        answer = await say(run, text, run.language, doubt, self._prompts)
+        return Concluded(answer=answer if schema is None else replace(answer, extraction=find_nothing(schema)))
 
     # The rest of LlamaIndex's interface.
 

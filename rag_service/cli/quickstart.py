@@ -31,7 +31,7 @@ from rag_service.language.words import count_tokens
 from rag_service.models.embedding.guarded import warm_up
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
-from rag_service.sources.report import SyncProgress, seconds_left
+from rag_service.sources.report import Pace, SyncProgress
 from rag_service.store.accounts.conversations import Conversation, list_conversations, read_history
 from rag_service.store.corpora import Corpus, select_corpora
 from rag_service.store.database import Connection, Database
@@ -179,14 +179,14 @@ async def ingest_files(
     files = found.files
     stored: dict[str, Ingested] = {}
     failures: list[str] = []
-    started, done = time.monotonic(), 0
+    started, done, pace = time.monotonic(), 0, Pace()
 
     with show_progress(console, "Ingesting") as show:
 
         def step(name: str, advance: int = 0) -> None:
             nonlocal done
             done += advance
-            left = seconds_left(started, done, len(files))
+            left = pace.seconds_left(done, len(files))
             show(SyncProgress(done=done, total=len(files), name=name, seconds_left=left))
 
         async def read_files() -> AsyncIterator[DocumentInput]:
@@ -216,9 +216,9 @@ async def ingest_files(
             step(name, 1)
     outcomes = [outcome.outcome for outcome in stored.values()]
     chunks = sum(outcome.chunk_count for outcome in stored.values() if outcome.outcome is not Outcome.UNCHANGED)
-    pace = f" {chunks} chunks, {chunks / (time.monotonic() - started):.1f} chunks/s." if chunks else ""
+    speed = f" {chunks} chunks, {chunks / (time.monotonic() - started):.1f} chunks/s." if chunks else ""
     counts = ", ".join(f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes)
-    console.print(f"Documents: {counts or 'none ingested'}.{pace}")
+    console.print(f"Documents: {counts or 'none ingested'}.{speed}")
     for failure in failures:
         console.print(f"  not ingested: {escape(failure)}", style="yellow")
     for name, reason in found.left:

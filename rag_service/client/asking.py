@@ -14,6 +14,7 @@ from rag_service.errors import InputError
 if TYPE_CHECKING:
     from llama_index.core.llms import ChatMessage
     from llama_index.core.vector_stores.types import MetadataFilters
+    from pydantic import BaseModel
 
 Filter = Mapping[str, Any]  # as `filter` of the API: {"field": "year", "operator": ">=", "value": 2023}
 Messages = Sequence["Mapping[str, str] | ChatMessage"]  # {"role": "user", "content": "…"}
@@ -35,6 +36,8 @@ class SearchOptions(TypedDict, total=False):
 
 class AskOptions(SearchOptions, total=False):
     """Options of `ask`, which `Service.ask` describes."""
+
+    schema: Mapping[str, Any] | type[BaseModel] | None
 
     messages: Messages
     keep: bool
@@ -98,7 +101,17 @@ def make_answer_request(question: str, *, stream: bool, **options: Unpack[AskOpt
         keep=options.get("keep", False),
         conversation_id=options.get("conversation_id"),
         replaces=options.get("replaces"),
+        schema=_read_schema(options.get("schema")),
     )
+
+
+def _read_schema(given: Mapping[str, Any] | type[BaseModel] | None) -> dict[str, Any] | None:
+    """A JSON schema, or that of a Pydantic class."""
+    if given is None or isinstance(given, Mapping):
+        return None if given is None else dict(given)
+    if not hasattr(given, "model_json_schema"):
+        raise InputError("must be a Pydantic class or a JSON schema.", field="schema")
+    return given.model_json_schema()
 
 
 def _read_message(message: Mapping[str, str] | ChatMessage) -> MessageRequest:

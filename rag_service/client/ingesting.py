@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_service.client.results import IngestedFile, IngestReport
 from rag_service.errors import DocumentError
 from rag_service.sources.files import FoundFiles
-from rag_service.sources.report import SyncProgress, seconds_left
+from rag_service.sources.report import Pace, SyncProgress
 
 if TYPE_CHECKING:
     from rag_service.client.embedded import EmbeddedBackend
@@ -26,11 +25,11 @@ async def ingest_files(
     """Ingest what was found, two files at a time; `on_progress` is called before each."""
     files = found.files
     done: dict[tuple[str, Path], IngestedFile] = {}
-    started, total = time.monotonic(), len(files)
+    pace, total = Pace(), len(files)
 
     def tell(name: str) -> None:
         if on_progress is not None:
-            left = seconds_left(started, len(done), total)
+            left = pace.seconds_left(len(done), total)
             on_progress(SyncProgress(done=len(done), total=total, name=name, seconds_left=left))
 
     tell(files[0][0])

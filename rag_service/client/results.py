@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 from uuid import UUID
 
 from rag_service.answering.quoting.quotes import SHOWN_PLACES
@@ -19,6 +19,7 @@ from rag_service.api.http.schemas import (
     PlaceBody,
     SentenceBody,
     SourceBody,
+    ValueBody,
 )
 from rag_service.client.html import answer_html, passages_html, score_names, table_html
 from rag_service.client.proof_words import CHECKED, SIGNS, describe_proof, describe_step, quoted_words
@@ -124,6 +125,19 @@ class CitedAnswer:
     def places(self) -> Sequence[PlaceBody]:
         """Where the answer may stand, best first, if none is certain."""
         return self.body.places
+
+    @property
+    def data(self) -> Any:
+        """The answer as JSON of the schema that was given, null where nothing supports a value; None: without a schema.
+
+        `Model.model_validate(answer.data)` makes an object of it.
+        """
+        return self.body.data
+
+    @property
+    def values(self) -> Sequence[ValueBody]:
+        """Each value of `data` with its status and citation."""
+        return self.body.values
 
     @property
     def confidence(self) -> float:

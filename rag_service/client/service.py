@@ -210,6 +210,8 @@ class Service(Searchable):
                 LlamaIndex. The question may refer to it.
             stream: return the events of the answer while it is written: `sources`, perhaps some `step`, many `delta`
                 and `citation`, one `final`, `done`.
+            schema: a Pydantic class, or a JSON schema of an object: the answer's `data` is JSON of it, `values` has the
+                proof of each value. Needs a chat model.
             keep: store question and answer in a new conversation.
             conversation_id: stored conversation to continue; without `messages`, its history is used.
             replaces: answer of that conversation that gives way to this one, with its question and all after them.

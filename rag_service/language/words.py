@@ -180,7 +180,7 @@ def _stemming(language: str) -> _Stemming:
 
 
 _PASSAGE = 20_000  # characters; whole documents are counted once and must not stay in memory
-_LINE_START = re.compile(r"(?<=\n)(?=\S)")  # no token reaches over it
+_PARAGRAPH_START = re.compile(r"(?<=\n\n)(?=\S)")  # no token reaches over it
 
 
 @lru_cache(maxsize=1)
@@ -195,16 +195,16 @@ def count_tokens(text: str) -> int:
     """Tokens of a text by LlamaIndex's default tokenizer; an estimate for other models.
 
     A prompt is counted as a whole, with the numbers and the boundary of its request in it, but most of its
-    lines were counted before: for the budget, or for another question that the same passage answers.
+    paragraphs were counted before: for the budget, or for another question that the same passage answers.
     """
     if len(text) > _PASSAGE:
         return len(_encode()(text))
-    return sum(map(_count_line, _LINE_START.split(text)))
+    return sum(map(_count_paragraph, _PARAGRAPH_START.split(text)))
 
 
 @kept_apart(4096)
-def _count_line(line: str) -> int:
-    return len(_encode()(line))
+def _count_paragraph(paragraph: str) -> int:
+    return len(_encode()(paragraph))
 
 
 @lru_cache(maxsize=50_000)

@@ -7,6 +7,7 @@ from typing import Literal
 from uuid import UUID, uuid4
 
 from rag_service.domain import Filters, Hit, Identity, Turn
+from rag_service.retrieval.answer_schema import AnswerSchema
 
 Mode = Literal["hybrid", "dense", "lexical"]
 
@@ -49,6 +50,7 @@ class Question:
     as_asked: bool = False  # one search, whatever it asks for
     given: tuple[Hit, ...] | None = None  # answered from these passages only, in this order; None: from what is found
     task: Task | None = None  # what a program wants instead of an answer
+    schema: AnswerSchema | None = None  # of the JSON that the answer is to be; None: a text
     languages: tuple[str, ...] = ()  # that the user may write in, likeliest first: of the conversation, and as set
     prompt: str | None = None  # template; None: the index's
     instructions: str = ""  # an agent's, added to the rules of the template

@@ -17,9 +17,23 @@ class SyncProgress:
     seconds_left: float | None  # None: too early to tell
 
 
-def seconds_left(started: float, done: int, total: int) -> float | None:
-    """Time that the rest takes at the pace so far; `started` is of `time.monotonic`. None: too early to tell."""
-    return (time.monotonic() - started) / done * (total - done) if done else None
+class Pace:
+    """Tell how long the rest of some files takes, at the pace since the first of them were done.
+
+    The first ones also wait for models and readers to be loaded.
+    """
+
+    def __init__(self) -> None:
+        self._first: tuple[int, float] | None = None  # files that were done first, and when that was told
+
+    def seconds_left(self, done: int, total: int) -> float | None:
+        """Return the seconds that the rest takes; None: too early to tell."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (done, now) if done else None
+            return None
+        before, began = self._first
+        return (now - began) / (done - before) * (total - done) if done > before else None
 
 
 @dataclass(kw_only=True)

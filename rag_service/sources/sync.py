@@ -24,7 +24,7 @@ from rag_service.indices import IndexDefinition
 from rag_service.ingest.documents import Ingested, Outcome
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.readers.common.names import choose_title, clean_file_name
-from rag_service.sources.report import SyncProgress, SyncReport, seconds_left
+from rag_service.sources.report import Pace, SyncProgress, SyncReport
 from rag_service.sources.source import Item, Listing, Source, UnreadableFileError
 from rag_service.store.corpora import Corpus, require_writable
 from rag_service.store.database import Connection, Database
@@ -165,7 +165,7 @@ class _Work:
 
     def __post_init__(self) -> None:
         self.report = SyncReport(target=self.sync.source.target)
-        self.started = time.monotonic()
+        self.started, self.pace = time.monotonic(), Pace()
 
     async def list(self, scratch: Path) -> Listing:
         """Look what the source has now; the files themselves may come with it, into a folder."""
@@ -307,7 +307,7 @@ class _Work:
 
     def _tell(self, done: int, total: int, name: str) -> None:
         if self.sync.on_progress is not None:
-            left = seconds_left(self.started, done, total)
+            left = self.pace.seconds_left(done, total)
             self.sync.on_progress(SyncProgress(done=done, total=total, name=name, seconds_left=left))
 
     def _finish(self, listing: Listing) -> SyncReport:

@@ -111,6 +111,7 @@ class Concluder:
             finish_reason=draft.finish_reason,
             searched_for=run.question.searched_for,
             steps=draft.steps,
+            extraction=draft.extraction,
         )
         return Concluded(answer=answer, draft=draft, signals=signals, is_degraded=draft.is_degraded)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from rag_service.answering.drafts.checked_answer import CheckedAnswer
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.quoting.quotes import Quotes
-from rag_service.domain import AnswersQuestion, Hit, Step, TokenCount
+from rag_service.domain import AnswersQuestion, Extraction, Hit, Step, TokenCount
 from rag_service.models.llm.model import ChatModel
 from rag_service.retrieval.query import AnswerRun
 
@@ -34,6 +34,7 @@ class Draft:
     is_cut: bool = False  # the model did not come to its end
     finish_reason: str = "stop"
     quotes: Quotes | None = None  # what it quotes; None: nothing
+    extraction: Extraction | None = None  # the same as JSON; None: no schema was given
 
     @property
     def is_degraded(self) -> bool:

@@ -16,7 +16,13 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.cutting import cut_passage
 from rag_service.answering.prompt.notices import Notices, make_notices
-from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context, render_passage
+from rag_service.answering.prompt.templates import (
+    SCHEMA_PROMPT,
+    Prompts,
+    new_boundary,
+    render_context,
+    render_passage,
+)
 from rag_service.domain import Hit
 from rag_service.errors import ContextOverflowError
 from rag_service.indices import Tier
@@ -95,6 +101,8 @@ def write_prompt(
     """
     question, found, language = run.question, run.found, run.language
     name = question.prompt or (found.index.query.prompt if settings.answers.grounded_prompting else "classic")
+    if question.schema is not None:
+        name = SCHEMA_PROMPT
     template = prompts.template(name, language)
     boundary = boundary or new_boundary()
     notices = make_notices(found, sources, prompts)
@@ -102,6 +110,7 @@ def write_prompt(
     asked = " ".join(neutralise(question.asked).split())
     values = {"boundary": boundary, "context": "", "question": asked, "refusal": notices.refusal}
     values |= {"history": question.history, "instructions": question.instructions}
+    values |= {"schema": "" if question.schema is None else neutralise(question.schema.outline())}
     personal = question.personal_corpora
     limit = run.model.prompt_limit(language) - taken
     fixed = count_prompt(template.render(values), boundary=boundary)

@@ -31,7 +31,18 @@ REQUIRED_MESSAGES = (
 )
 _JUDGE_VARIABLES = frozenset({"boundary", "question", "sentences"})
 _KNOWN_VARIABLES = frozenset(
-    {"boundary", "case", "context", "conversation", "history", "instructions", "language", "question", "refusal"}
+    {
+        "boundary",
+        "case",
+        "context",
+        "conversation",
+        "history",
+        "instructions",
+        "language",
+        "question",
+        "refusal",
+        "schema",
+    }
 )
 _OPTIONAL = ("conversation", "instructions")  # where one is empty, its line goes
 _REQUIRED_VARIABLES = frozenset({"context", "question"})
@@ -39,6 +50,7 @@ _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _LANGUAGE = re.compile(r"\{\{\s*language\s*\}\}")
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 AGENT_PROMPT = "chat"  # of agents, in folders of prompts that have one; else `grounded`
+SCHEMA_PROMPT = "extract"  # of answers as JSON
 NO_HISTORY = "-"
 _SHARED = "Shared documents:"
 _PERSONAL = "The asker's own documents:"
@@ -204,17 +216,16 @@ def render_passage(number: int, hit: Hit, boundary: str) -> str:
         if span.location.headings:
             section = " > ".join(span.location.headings)
             break
-    facts = {
+    written = {
         "document": document.title,
         "section": section,
         "source": document.source or document.file_name or "",
-        "date": "" if document.dated is None else document.dated.isoformat(),
-        "score": f"{hit.scores.relevance:.2f}",
     }
     lines = [f"{boundary} [C{number}]"]
-    for key, value in facts.items():
-        if value:
-            lines.append(f"{key}: {neutralise_metadata(value)}")
+    lines += [f"{key}: {neutralise_metadata(value)}" for key, value in written.items() if value]
+    if document.dated is not None:
+        lines.append(f"date: {document.dated.isoformat()}")
+    lines.append(f"score: {hit.scores.relevance:.2f}")
     return "\n".join([*lines, "", neutralise(hit.chunk.text), boundary])
 
 

@@ -28,8 +28,18 @@ from rag_service.api.http.schemas import (
     SourceBody,
     StepBody,
     TimingsBody,
+    ValueBody,
 )
-from rag_service.domain import Answer, Citation, CitedWords, FoundPlace, GuardrailCheck, Hit, describe_place
+from rag_service.domain import (
+    Answer,
+    Citation,
+    CitedWords,
+    ExtractedValue,
+    FoundPlace,
+    GuardrailCheck,
+    Hit,
+    describe_place,
+)
 from rag_service.retrieval.question import Question
 from rag_service.word_boxes import with_boxes
 
@@ -124,7 +134,18 @@ def present_place(place: FoundPlace) -> PlaceBody:
     )
 
 
+def _present_value(value: ExtractedValue, hits: Sequence[Hit]) -> ValueBody:
+    return ValueBody(
+        pointer=value.pointer,
+        value=value.value,
+        status="missing" if value.status is None else value.status.value,
+        reason=value.reason,
+        citation=None if value.citation is None else present_citation(value.citation, hits),
+    )
+
+
 def present_answer(answer: Answer) -> AnswerBody:
+    extraction, hits = answer.extraction, (*answer.sources, *answer.shown)
     return present(
         AnswerBody,
         answer,
@@ -135,7 +156,7 @@ def present_answer(answer: Answer) -> AnswerBody:
         confidence_parts=answer.confidence,
         sources=[present_hit(SourceBody, hit) for hit in answer.sources],
         context_used=present_context(answer.shown),
-        citations=[present_citation(citation, (*answer.sources, *answer.shown)) for citation in answer.citations],
+        citations=[present_citation(citation, hits) for citation in answer.citations],
         flagged=[FlaggedBody(start=start, end=end) for start, end in answer.flagged],
         guardrails=present_guardrails(answer.guardrails),
         latency_ms=round(answer.latency_ms, 1),
@@ -148,6 +169,8 @@ def present_answer(answer: Answer) -> AnswerBody:
         related=[present_hit(RelatedBody, hit) for hit in answer.related],
         follow_ups=find_follow_ups(answer),
         places=list(map(present_place, answer.places)),
+        data=None if extraction is None else extraction.data,
+        values=[] if extraction is None else [_present_value(value, hits) for value in extraction.values],
     )
 
 

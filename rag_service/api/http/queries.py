@@ -11,6 +11,7 @@ from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import AnswerRequest, MessageRequest, SearchRequest
 from rag_service.domain import Condition, ConditionGroup, Filters, FilterTree, Identity, Operator, Turn
 from rag_service.errors import InputError
+from rag_service.retrieval.answer_schema import read_schema
 from rag_service.retrieval.question import Question
 from rag_service.settings import Settings
 from rag_service.store.search.conditions import MAX_DEPTH, check_tree
@@ -37,8 +38,10 @@ def read_question(request: SearchRequest, settings: Settings, identity: Identity
     ]
     if errors:
         raise InvalidRequestError(errors)
+    schema = request.schema if isinstance(request, AnswerRequest) else None
     return Question(
         request.query.strip(),
+        schema=None if schema is None else read_schema(schema),
         identity=identity,
         top_k=settings.retrieval.top_k if request.top_k is None else request.top_k,
         threshold=request.similarity_threshold,

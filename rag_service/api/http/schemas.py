@@ -99,6 +99,13 @@ class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", fo
         UUID | None, Meta(description="Stored conversation to continue; without `messages`, its history is used.")
     ] = None
     replaces: Replaces = None
+    schema: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="JSON schema of an object: the answer is JSON of it, in `data`, and each value is proved, in "
+            "`values`. Needs a chat model. At most 100 fields, 6 levels, 50,000 characters."
+        ),
+    ] = None
 
 
 class CheckedPassage(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -281,6 +288,23 @@ class CitationBody(Struct, kw_only=True, frozen=True, rename="camel"):
             description="All words of the passage that the sentence rests on, the quote first; empty without a quote."
         ),
     ] = []
+
+
+class ValueBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A value of an answer as JSON, with its proof."""
+
+    pointer: Annotated[str, Meta(description="Its place in `data` (RFC 6901), such as `/parties/0/name`.")]
+    value: Annotated[
+        Any, Meta(description="As the model gave it, also where `data` has null because nothing supports it.")
+    ]
+    status: Annotated[
+        str,
+        Meta(
+            description="verified, unchecked, contradicted, misattributed, not_found, or missing: the model found none."
+        ),
+    ]
+    reason: Annotated[str | None, Meta(description="Why it is not verified, in a sentence.")]
+    citation: Annotated[CitationBody | None, Meta(description="The words that it stands in, with their place.")]
 
 
 class ConfidenceBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -466,6 +490,12 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     places: Annotated[
         list[PlaceBody],
         Meta(description="At most six, best first; show three. `answer` has these three as text, without citations."),
+    ] = []
+    data: Annotated[
+        Any, Meta(description="With `schema`: the JSON. What nothing supports is null; null without a schema.")
+    ] = None
+    values: Annotated[
+        list[ValueBody], Meta(description="With `schema`: each of its values, those that are null in `data`, too.")
     ] = []
 
 

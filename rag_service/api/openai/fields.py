@@ -22,6 +22,7 @@ from rag_service.api.openai.questions import is_task, question_in, reply_without
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, ContentPart, Sampling
 from rag_service.api.openai.stream import without_sources
 from rag_service.domain import FilterTree, Identity, Turn
+from rag_service.retrieval.answer_schema import read_schema
 from rag_service.retrieval.question import Question, Task
 from rag_service.settings import Settings
 
@@ -105,7 +106,11 @@ def read_conversation(
     if searched.most is not None:
         question = replace(question, top_k=min(searched.most, settings.retrieval.max_top_k))
     question = replace(question, retractable=not request.stream)  # these streams have no words for it
-    if is_task(message):
+    form = request.response_format
+    schema = form.json_schema.schema if form is not None and form.json_schema is not None else None
+    if schema is not None and form is not None and form.type == "json_schema":
+        question = replace(question, schema=read_schema(schema, "response_format.json_schema.schema"))
+    elif is_task(message):
         question = replace(question, task=Task(prompt=message, otherwise=reply_without_model(message)), recorded=False)
     said = [(message.role, _text_of(message).strip()) for message in request.messages[:last]]
     return Conversation(
@@ -178,8 +183,11 @@ def _find_unsupported(request: ChatCompletionRequest) -> Iterator[FieldError]:
     """An error for each field that asks for a reply of another shape."""
     if request.n not in (None, 1):
         yield FieldError("n", "must be 1")
-    if request.response_format is not None and request.response_format.type != "text":
-        yield FieldError("response_format", "must be of type 'text': answers are text with citations")
+    form = request.response_format
+    if form is not None and form.type not in ("text", "json_schema"):
+        yield FieldError("response_format.type", "must be 'text' or 'json_schema': JSON is made of a schema")
+    elif form is not None and form.type == "json_schema" and (not form.json_schema or form.json_schema.schema is None):
+        yield FieldError("response_format.json_schema", "must hold the JSON schema of the answer, as its `schema`")
     if request.modalities not in (None, ["text"]):
         yield FieldError("modalities", "must be ['text']")
     if request.tool_choice not in (None, "auto", "none"):

@@ -19,9 +19,18 @@ from rag_service.api.http.events import SSE, SSE_HEARTBEAT, WireEvent
 from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem
 from rag_service.api.http.schemas import AnswerBody, CitationBody, DeltaData, EvidenceBody
 from rag_service.api.openai.errors import present_error
-from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, RagBody, Sampling
+from rag_service.api.openai.schemas import (
+    ChatCompletionRequest,
+    ChatMessage,
+    JsonSchema,
+    RagBody,
+    ResponseFormat,
+    Sampling,
+)
 from rag_service.api.openai.stream import CompletionForm
 from rag_service.domain import Turn
+from rag_service.errors import InputError
+from rag_service.retrieval.answer_schema import read_schema
 
 
 class InputItem(ChatMessage, kw_only=True, frozen=True):
@@ -34,10 +43,22 @@ class InputItem(ChatMessage, kw_only=True, frozen=True):
 
 class TextFormat(Struct, kw_only=True, frozen=True):
     type: str = "text"
+    schema: Annotated[dict[str, Any] | None, Meta(description="With the type `json_schema`.")] = None
 
 
 class TextOptions(Struct, kw_only=True, frozen=True):
-    format: Annotated[TextFormat | None, Meta(description="Only `text`.")] = None
+    format: Annotated[TextFormat | None, Meta(description="`text` or `json_schema`.")] = None
+
+    def as_response_format(self) -> ResponseFormat | None:
+        """The same as in chat completions. Raises InputError for what is not supported."""
+        if self.format is None or self.format.type == "text":
+            return None
+        if self.format.type != "json_schema":
+            raise InputError("must be 'text' or 'json_schema'.", field="text.format.type")
+        if self.format.schema is None:
+            raise InputError("must be the JSON schema of the answer.", field="text.format.schema")
+        read_schema(self.format.schema, "text.format.schema")
+        return ResponseFormat(type="json_schema", json_schema=JsonSchema(schema=self.format.schema))
 
 
 class ResponseRequest(Sampling, kw_only=True, frozen=True):
@@ -68,8 +89,6 @@ class ResponseRequest(Sampling, kw_only=True, frozen=True):
             for name in ("background", "conversation")
             if getattr(self, name)
         ]
-        if self.text is not None and self.text.format is not None and self.text.format.type != "text":
-            errors.append(FieldError("text.format", "must be of type 'text': answers are text with citations"))
         if isinstance(self.input, str):
             said: list[ChatMessage] = [ChatMessage(role="user", content=self.input)]
         else:
@@ -81,14 +100,19 @@ class ResponseRequest(Sampling, kw_only=True, frozen=True):
         if self.instructions:
             said = [ChatMessage(role="system", content=self.instructions), *said]
         return ChatCompletionRequest(
-            model=self.model, messages=said, stream=self.stream, tool_choice=self.tool_choice, tools=self.tools
+            model=self.model,
+            messages=said,
+            stream=self.stream,
+            tool_choice=self.tool_choice,
+            tools=self.tools,
+            response_format=None if self.text is None else self.text.as_response_format(),
         )
 
 
 class FileCitation(Struct, kw_only=True, frozen=True):
     file_id: str
     filename: str
-    index: Annotated[int, Meta(description="End of the cited sentence in the text.")]
+    index: Annotated[int, Meta(description="End of the cited sentence in the text; of JSON its end.")]
     evidence: Annotated[
         list[EvidenceBody], Meta(description="Extension: the words of the file that the sentence rests on.")
     ] = []
@@ -177,14 +201,18 @@ def _present_call(form: CompletionForm) -> list[FileSearchCall]:
 
 
 def _present_message(answer: AnswerBody, form: CompletionForm) -> OutputMessage:
+    text = form.text(answer)
     citations = [
         FileCitation(
-            file_id=str(one.document_id), filename=one.title or "", index=one.sentence_end, evidence=one.evidence
+            file_id=str(one.document_id),
+            filename=one.title or "",
+            index=len(text) if form.as_json else one.sentence_end,
+            evidence=one.evidence,
         )
         for one in answer.citations
         if one.document_id is not None
     ]
-    part = OutputText(text=answer.answer + form.sources(answer), annotations=citations)
+    part = OutputText(text=text, annotations=citations)
     return OutputMessage(id=f"msg_{form.key.hex}", status=_status_of(answer), content=[part])
 
 
@@ -244,6 +272,8 @@ class ResponseEncoder:
     def encode(self, event: WireEvent) -> bytes:
         """What an event is in that API; nothing for those that it has no words for."""
         match event.data:
+            case DeltaData() if self._form.as_json:
+                return b""  # the text that the JSON is proved by
             case DeltaData(text=text, restart=restart):
                 return self._open() + self._write_delta(f"\n\n{text}" if restart else text)
             case AnswerBody() as answer:
@@ -271,10 +301,10 @@ class ResponseEncoder:
         whole = present_response(answer, self._form, created=self._created)
         message = _present_message(answer, self._form)
         (part,) = message.content
-        sources = self._form.sources(answer)
+        rest = self._form.rest(answer)
         return b"".join(
             (
-                self._write_delta(sources) if sources else b"",
+                self._write_delta(rest) if rest else b"",
                 self._write_part("response.output_text.done", text=part.text, logprobs=[]),
                 self._write_part("response.content_part.done", part=part),
                 self._write("response.output_item.done", output_index=len(self._calls), item=message),

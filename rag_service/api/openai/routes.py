@@ -239,6 +239,7 @@ async def _ask(
         ignored=conversation.ignored,
         with_sources=services.settings.http.openai_sources,
         asked=conversation.asked,
+        as_json=question.schema is not None,
         file_search=question.text if any(tool.get("type") == "file_search" for tool in body.tools or ()) else None,
     )
     return wire_events(events), form
@@ -277,6 +278,9 @@ def _as_model(agent: Agent, services: TenancyServices) -> KnowledgeModel:
         from rag_service.agents.chat import ChatQuery  # loads LlamaIndex
 
         question = conversation.question
+        if question.schema is not None:
+            advice = "must be 'text': agents answer in text. The model `rag-service` answers with JSON"
+            raise InvalidRequestError([FieldError("response_format.type", advice)])
         if question.filters.corpus_ids or question.filters.where is not None:
             raise InvalidRequestError(
                 [FieldError("tools", "must name no stores or filters: an agent has its own corpora")]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from rag_service.api.http.schemas import CitationBody, PlaceBody, ReasonBody
+from rag_service.api.http.schemas import CitationBody, PlaceBody, ReasonBody, ValueBody
 
 # -- requests
 
@@ -42,8 +42,20 @@ class StreamOptions(Struct, kw_only=True, frozen=True):
     include_usage: Annotated[bool, Meta(description="Add a last chunk with the token counts.")] = False
 
 
+class JsonSchema(Struct, kw_only=True, frozen=True):
+    """The JSON schema of an answer. Further fields, such as `strict`, have no effect: the JSON always follows it."""
+
+    schema: Annotated[dict[str, Any] | None, Meta(description="Needed. As `schema` of POST /api/v1/query/answer.")] = (
+        None
+    )
+    name: str = ""
+
+
 class ResponseFormat(Struct, kw_only=True, frozen=True):
+    """The form of the answer: text with citations, or JSON whose values are proved."""
+
     type: str = "text"
+    json_schema: Annotated[JsonSchema | None, Meta(description="With the type `json_schema`.")] = None
 
 
 class Sampling(Struct, kw_only=True, frozen=True):
@@ -74,7 +86,7 @@ class ChatCompletionRequest(Sampling, kw_only=True, frozen=True):
     stream_options: StreamOptions | None = None
     # What would change the shape of the reply is refused.
     n: Annotated[int | None, Meta(description="Must be 1.")] = None
-    response_format: Annotated[ResponseFormat | None, Meta(description="Only `text`.")] = None
+    response_format: Annotated[ResponseFormat | None, Meta(description="`text` or `json_schema`.")] = None
     modalities: Annotated[list[str] | None, Meta(description='Only `["text"]`.')] = None
     tool_choice: Annotated[Any, Meta(description="`auto` or `none`; tools are never called.")] = None
 
@@ -97,6 +109,7 @@ class RagBody(Struct, kw_only=True, frozen=True, rename="camel"):
     searched_for: Annotated[str | None, Meta(description="A follow-up question as searched for; null: as asked.")]
     kind: Annotated[str, Meta(description="`answer`, `places` or `nothing`, as in the reply of `query/answer`.")]
     places: Annotated[list[PlaceBody], Meta(description="Where the answer may stand, best first.")]
+    values: Annotated[list[ValueBody], Meta(description="Of an answer as JSON: each value with its proof.")] = []
 
 
 class Usage(Struct, kw_only=True, frozen=True):
@@ -110,7 +123,9 @@ class Usage(Struct, kw_only=True, frozen=True):
 class CompletionMessage(Struct, kw_only=True, frozen=True):
     """The answer."""
 
-    content: Annotated[str, Meta(description="Markdown with marks such as [C1], which `citations` resolves.")]
+    content: Annotated[
+        str, Meta(description="Markdown with marks such as [C1], which `citations` resolves; or the JSON.")
+    ]
     citations: Annotated[list[CitationBody], Meta(description="Extension: the citation of every mark, checked.")]
     role: str = "assistant"
     refusal: None = None

@@ -41,17 +41,25 @@ class CompletionForm:
     with_sources: bool = True  # list the sources below the answer
     asked: str | None = None  # the part of the message that was searched for; None: all of it
     file_search: str | None = None  # the question, if the request has a tool `file_search`
+    as_json: bool = False  # the answer is JSON of a schema
+
+    def text(self, answer: AnswerBody) -> str:
+        """The whole text of a message."""
+        return self.rest(answer) if self.as_json else answer.answer + self.rest(answer)
+
+    def rest(self, answer: AnswerBody) -> str:
+        """What of a message is sent after the deltas of the answer: the sources, or the JSON, which has none."""
+        return msgspec.json.encode(answer.data).decode() if self.as_json else self.sources(answer)
 
     def completion(self, answer: AnswerBody) -> ChatCompletion:
         """A whole answer in that API's shape."""
-        text = answer.answer + self.sources(answer)
         return ChatCompletion(
             id=completion_id(answer.answer_id),
             created=int(time.time()),
             model=self.model,
             choices=[
                 Choice(
-                    message=CompletionMessage(content=text, citations=answer.citations),
+                    message=CompletionMessage(content=self.text(answer), citations=answer.citations),
                     finish_reason=answer.finish_reason,
                 )
             ],
@@ -72,6 +80,7 @@ class CompletionForm:
             searched_for=answer.searched_for or self.asked,
             kind=answer.kind,
             places=answer.places,
+            values=answer.values,
         )
 
     def sources(self, answer: AnswerBody) -> str:
@@ -117,6 +126,8 @@ class ChunkEncoder:
     def encode(self, event: WireEvent) -> bytes:
         """What an event is in that API; nothing for those that it has no words for."""
         match event.data:
+            case DeltaData() if self._form.as_json:
+                return b""  # the text that the JSON is proved by
             case DeltaData(text=text, restart=restart):  # what was sent cannot be taken back
                 return self._write([ChunkChoice(delta=Delta(content=f"\n\n{text}" if restart else text))])
             case AnswerBody() as answer:
@@ -128,8 +139,8 @@ class ChunkEncoder:
 
     def _finish(self, answer: AnswerBody) -> bytes:
         last = ChunkChoice(delta=Delta(citations=answer.citations), finish_reason=answer.finish_reason)
-        sources = self._form.sources(answer)
-        written = self._write([ChunkChoice(delta=Delta(content=sources))]) if sources else b""
+        rest = self._form.rest(answer)
+        written = self._write([ChunkChoice(delta=Delta(content=rest))]) if rest else b""
         written += self._write([last], answer)
         return written + (self._write([], answer, _usage(answer)) if self._include_usage else b"") + _DONE
 

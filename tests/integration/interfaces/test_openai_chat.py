@@ -54,6 +54,7 @@ def test_plain_answer_has_text_usage_and_citations(shared: Served) -> None:
         "searchedFor": None,
         "kind": "answer",
         "places": [],
+        "values": [],
     }
 
 

@@ -157,7 +157,7 @@ def test_file_search_without_stores_has_no_effect(shared: Served) -> None:
 UNSUPPORTED: list[tuple[str, dict[str, Any]]] = [
     ("n", {"n": 2}),
     ("tool_choice", {"tool_choice": "required", "tools": []}),
-    ("response_format", {"response_format": {"type": "json_object"}}),
+    ("response_format.type", {"response_format": {"type": "json_object"}}),
     ("modalities", {"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "mp3"}}),
     ("stream_options", {"stream_options": "all"}),
     ("messages", {"messages": []}),

@@ -66,7 +66,6 @@ def test_a_response_knows_conversation_and_instructions(serve: Serve) -> None:
     [
         ("background", {"background": True}),
         ("conversation", {"conversation": "conv_1"}),
-        ("text.format", {"text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}}),
         ("tool_choice", {"tool_choice": "required"}),
     ],
 )
