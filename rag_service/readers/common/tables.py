@@ -245,6 +245,8 @@ def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
         if len(row.values) < 2 or (below and len(row.cells) <= median(below) / 2):
             continue
         block = _block(rows, position)
+        if len(block) == 1 and position + 1 < len(rows):  # what stands below the gap tells whether it names columns
+            block = [row, *_block(rows, position + 1)]
         is_continued = len(block) > 2 and _continues_header(row, block[1], block[2])
         is_narrow = bool(below) and len(row.cells) < median(below) and not is_continued
         if is_narrow and any(map(_starts_table, block[1:], block[2:])):
@@ -330,6 +332,8 @@ def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
     spanned = {cell.column for cell in header.cells if cell.is_spanned}
     if not spanned or following is None or row.number != header.number + 1:
         return False
+    if _recurs(row, spanned):
+        return True
     wide = spanned | {column - 1 for column in spanned}
     others = {cell.column: cell.text for cell in header.cells if cell.column not in wide}
     below = [cell.text for cell in row.cells if cell.column in wide]
@@ -342,6 +346,20 @@ def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
     upper = {cell.column: cell.text for cell in header.cells}
     names = [(upper.get(cell.column), cell.text) for cell in row.cells if cell.column in wide]
     return not _all_texts(following) or (goes_on and len(set(names)) == len(names) > 1)
+
+
+def _recurs(row: Row, spanned: Set[int]) -> bool:
+    """Whether the same names stand below each wide cell, ages among them: "Female", "Male", "15-24"."""
+    texts = {cell.column: cell for cell in row.cells}
+    starts = sorted({column - 1 for column in spanned} - spanned)
+    groups = [[texts.get(column) for column in _columns_of(start, spanned)] for start in starts]
+    names = [[cell.text for cell in group if cell is not None] for group in groups]
+    return (
+        len(groups) > 1
+        and len(set(map(tuple, names))) == 1
+        and len(set(names[0])) == len(groups[0])
+        and sum(cell.is_text for cell in groups[0] if cell is not None) * 2 > len(groups[0])
+    )
 
 
 def _spread_names(rows: Sequence[Row]) -> list[Row]:

@@ -12,15 +12,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rag_service.readers.common.cells import is_number_like
 from rag_service.readers.pdf.rows import Row
 from rag_service.readers.pdf.words import Word
 
-_MIN_COLUMNS = 3  # of figures
-_MIN_ROWS = 3  # with figures; one has them in all columns
+MIN_COLUMNS = 3  # of figures
+MIN_ROWS = 3  # with figures; one has them in all columns
 _MIN_FILLED = 2  # figures of a column
 _MAX_TITLE = 60  # characters of a row between others that has no figures: the title of a part
 _DASHES = frozenset("-‐‑‒–—―−")
@@ -30,16 +30,16 @@ _YEARS = range(1900, 2100)
 def find_empty_cells(rows: Sequence[Row]) -> Mapping[int, Sequence[float]]:
     """Place of a row → the middles of its empty cells, from the left."""
     found: dict[int, Sequence[float]] = {}
-    for begin, end in _tables(rows):
+    for begin, end in find_tables(rows):
         found.update({begin + place: cells for place, cells in _empty_cells(rows[begin:end]).items()})
     return found
 
 
-def _tables(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-    """(first, end) of rows with figures, with the titles of parts among them."""
+def find_tables(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
+    """Return (first, end) of rows with figures, with the titles of parts among them."""
     begin = end = 0
     for place, row in enumerate(rows):
-        if _figures(row):
+        if figures_of(row):
             begin, end = (begin if begin < end else place), place + 1
         elif begin < end and (len(row.segments) > 1 or row.length > _MAX_TITLE):
             yield begin, end
@@ -49,12 +49,12 @@ def _tables(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
 
 
 def _empty_cells(rows: Sequence[Row]) -> Mapping[int, Sequence[float]]:
-    columns = _columns(segment for row in rows for segment in _figures(row))
+    columns = columns_of(segment for row in rows for segment in figures_of(row))
     filled = [_filled(row, columns) for row in rows]
     counts = Counter(itertools.chain.from_iterable(filled))
     if (
-        len(columns) < _MIN_COLUMNS
-        or sum(map(bool, filled)) < _MIN_ROWS
+        len(columns) < MIN_COLUMNS
+        or sum(map(bool, filled)) < MIN_ROWS
         or any(len(set(places)) < len(places) for places in filled)  # two figures of a row in one
         or max(map(len, filled)) < len(columns)  # no row has all
         or min(counts.values()) < _MIN_FILLED
@@ -104,8 +104,8 @@ def _is_taken(row: Row, column: tuple[float, float]) -> bool:
     return any(word.left < column[1] and column[0] < word.right for word in row.words)
 
 
-def _columns(segments: Iterator[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Where columns begin and end: what stands in one overlaps."""
+def columns_of(segments: Iterable[Sequence[Word]]) -> list[tuple[float, float]]:
+    """Return where columns begin and end: what stands in one overlaps."""
     columns: list[tuple[float, float]] = []
     for left, right in sorted((segment[0].left, segment[-1].right) for segment in segments):
         if columns and left < columns[-1][1]:
@@ -119,7 +119,7 @@ def _filled(row: Row, columns: Sequence[tuple[float, float]]) -> list[int]:
     """The columns of a row's figures."""
     return [
         place
-        for segment in _figures(row)
+        for segment in figures_of(row)
         for place, (left, right) in enumerate(columns)
         if left <= segment[0].left and segment[-1].right <= right
     ]
@@ -132,12 +132,12 @@ def _has_label(row: Row, columns: Sequence[tuple[float, float]]) -> bool:
 
 def _names_years(row: Row) -> bool:
     """Whether the figures of a row are years, which may name several columns each."""
-    texts = [_text(segment) for segment in _figures(row)]
+    texts = [_text(segment) for segment in figures_of(row)]
     return all(text.isdecimal() and int(text) in _YEARS for text in texts)
 
 
-def _figures(row: Row) -> list[Sequence[Word]]:
-    """Parts of a row that are figures or say that there is none."""
+def figures_of(row: Row) -> list[Sequence[Word]]:
+    """Return the parts of a row that are figures or say that there is none."""
     if any(word.is_table for word in row.words):
         return []
     return [

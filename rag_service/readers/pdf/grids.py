@@ -30,6 +30,7 @@ _MIN_ENDING = 2  # upright rules that end at a height where no level rule is
 _MIN_RULED = 0.7  # of the borders between neighbours; reports have rules below sums only
 _SAME_LINE = 0.3  # of a line's height, between lines of two cells; lines of a cell are 0.7 and more apart
 _LEVEL_ENDS = 1.0  # points between the ends of lines that are aligned to the right
+_MIN_EVEN = 4  # lines in every cell of a row, figures in one: no texts are wrapped so evenly
 _MAX_LINES = 3_000  # on a page, after joining
 
 _Places = set[tuple[int, int]]  # (row, column)
@@ -342,6 +343,9 @@ def _holds_several_rows(cells: Sequence[GridCell], lefts: Sequence[float], *, is
         is_early and all(is_number_like(row.text()) for row in of_cell)
         for is_early, of_cell in zip(early, lines, strict=True)
     ):
+        return True
+    is_even = len(cells) > 2 and len(set(map(len, lines))) == 1 and len(lines[0]) >= _MIN_EVEN
+    if is_even and any(all(is_number_like(row.text()) for row in of_cell) for of_cell in lines):
         return True
     return (
         len(set(map(len, lines))) == 1

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from rag_service.readers.pdf.empty_cells import find_empty_cells
 from rag_service.readers.pdf.rows import Row, read_rows
 from rag_service.readers.pdf.words import COLUMN_GAP, Lettered, Word, letter, turn
+from rag_service.readers.pdf.wrapped_names import find_wrapped_names
 
 _PARAGRAPH_STEP = 1.75  # between line centres, in units of the smaller height, so that headings are separate
 _MIN_ROWS = 5  # of prose on both sides
@@ -142,12 +143,27 @@ def _join_drop_caps(words: list[Word]) -> list[Word]:
 def _paragraphs(rows: Iterable[Row]) -> list[Line]:
     rows = list(rows)
     empty = {id(rows[place]): cells for place, cells in find_empty_cells(rows).items()}
+    joined = _joined_names(rows)
     lines: list[Line] = []
     for block in _blocks(rows):
         lines += [Line("")] * bool(lines)
         for row in block:
+            if id(row) in joined:
+                lines += joined[id(row)]
+                continue
             lines += _lines_with_tables(row) if _holds_table(row) else [_line(row, empty.get(id(row), ()))]
     return lines
+
+
+def _joined_names(rows: Sequence[Row]) -> dict[int, list[Line]]:
+    """The line of the names of a table in place of its first row, and none in place of the others."""
+    joined: dict[int, list[Line]] = {}
+    for names in find_wrapped_names(rows):
+        first, *others = rows[names.first : names.end]
+        ends = names.words[0].at, names.words[-1].at
+        line = Line(names.text, first.anchor.height, ends, first.anchor.middle, letter(names.words, names.text))
+        joined.update({id(first): [line], **{id(row): [] for row in others}})
+    return joined
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -317,3 +317,13 @@ def test_upright_rules_that_end_within_a_row_part_the_names_of_groups_from_those
         "State: Ohio | Pre-Pawn Hand: 21 | Pre-Pawn Long: 22 | Pre-Pawn Other: 23 | "
         "Return to Seller Hand: 24 | Return to Seller Long: 25 | Return to Seller Other: 26",
     ]
+
+
+def test_even_lines_beside_figures_are_rows_in_columns_as_narrow_as_their_words() -> None:
+    names, kinds = ("Aurora", "Borealis", "Corona", "Dagmar"), ("tug", "ferry", "barge", "tug")
+    counts = ("4000", "500", "6000", "7000")
+    rows = (("Ship", "Kind", "Crew"), ("\n".join(names), "\n".join(kinds), "\n".join(counts)))
+    lines = lines_of(lambda file: table(file, rows, width=45, col_widths=(20, 12, 13)))
+    assert lines == [
+        f"Ship: {name} | Kind: {kind} | Crew: {count}" for name, kind, count in zip(names, kinds, counts, strict=True)
+    ]

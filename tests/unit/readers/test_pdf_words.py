@@ -327,3 +327,9 @@ def test_glyphs_without_a_letter_are_left_out_with_a_warning() -> None:
     document = parse(data, file_name="a.pdf")
     assert document.text == "Acidosis"
     assert any("font" in warning for warning in document.warnings)
+
+
+def test_a_small_figure_in_the_middle_of_a_large_letter_is_not_raised() -> None:
+    """Frames of drawings hold a large sign and a tolerance in the middle of it."""
+    assert text_of(b"BT /F1 16 Tf 20 100 Td (L) Tj /F1 10 Tf 14 1.5 Td (0,1) Tj ET") == "L 0,1"
+    assert text_of(b"BT /F1 16 Tf 20 100 Td (L) Tj /F1 10 Tf 14 6 Td (2) Tj ET") == "L ²"

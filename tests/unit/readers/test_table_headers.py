@@ -259,3 +259,26 @@ def test_names_that_stand_above_groups_of_columns_with_a_gap_between_them_name_a
         for zone, assets, before, last in (("Zone NA", -9, 7, -285), ("Zone EUR", -23, 8, 12))
     ]
     assert {span.location.cell for span in document.spans} >= {"A4:F4", "C4", "E5"}
+
+
+def test_a_lone_row_above_a_gap_names_columns_only_if_what_stands_below_shows_it() -> None:
+    assert sheet_lines([["Harbour walk", "North side"], [], ["Lighthouse", "Fish market"]]) == [
+        "Harbour walk | North side",
+        "Lighthouse | Fish market",
+    ]
+    assert sheet_lines([["Part", "Price"], [], ["Bolt", 12], ["Nut", 3]])[0] == "Part: Bolt | Price: 12"
+
+
+def test_ages_among_the_names_below_each_wide_cell_are_names() -> None:
+    ages = ["Women", "Men", "15-24"]
+    document = docx.Document()
+    table = document.add_table(4, 7)
+    for column, name in ((1, "Norway"), (4, "Sweden")):
+        table.cell(0, column).merge(table.cell(0, column + 2)).text = name
+    for row, texts in enumerate((["", *ages, *ages], ["2024", *"567890"], ["2025", *"678901"]), start=1):
+        for column, text in enumerate(texts):
+            table.cell(row, column).text = text
+    lines = parse(saved(document), file_name="a.docx").text.strip().splitlines()
+    assert lines[0] == (
+        "2024 | Norway Women: 5 | Norway Men: 6 | Norway 15-24: 7 | Sweden Women: 8 | Sweden Men: 9 | Sweden 15-24: 0"
+    )
