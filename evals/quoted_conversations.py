@@ -17,7 +17,7 @@ import click
 from evals.sets.measure import ingest_set, is_said
 from evals.sets.questions import Question, read_set
 from rag_service import open_service
-from rag_service.answering.quoting.places import SHOWN_PLACES
+from rag_service.answering.quoting.quotes import SHOWN_PLACES
 from rag_service.client.service import Service
 from rag_service.domain import Decision
 

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_service.answering.answerers.evidence import gather_evidence
+from rag_service.answering.answerers.quoted import gather_evidence
 from rag_service.answering.prompt.notices import make_notices
 from rag_service.answering.prompt.packing import pack_sources
 from rag_service.answering.prompt.templates import load_prompts, new_boundary
 from rag_service.answering.quoting.choice import rate_by_tokens, rate_by_vectors, rate_by_words
-from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES, cut_windows
-from rag_service.answering.quoting.weights import SIMILARITY, WORD_FEATURES
+from rag_service.answering.quoting.rating import SIMILARITY, TOKEN_FEATURES, WORD_FEATURES, cut_windows
 from rag_service.errors import InputError
 from rag_service.evaluation.eval_set import SetKind
 from rag_service.evaluation.metrics import holds_answer

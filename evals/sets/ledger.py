@@ -1,6 +1,6 @@
 """`python -m evals.sets.ledger`: what each rule of quoted replies is worth, written to `ledger.json`.
 
-The rules of certain quotes (`gate.QUOTE_RULES`) and the features that choose sentences (`weights.py`) are
+The rules of certain quotes (`gate.QUOTE_RULES`) and the features that choose sentences (`rating.py`) are
 switched off one at a time. Each question is asked once: a rule is switched off by leaving out what it said of the
 quote, a feature by taking its weight out of the scores.
 """
@@ -27,11 +27,9 @@ from rag_service import open_service
 from rag_service.answering.decision import gate
 from rag_service.answering.quoting import quoter
 from rag_service.answering.quoting.choice import COMPARED, choose_quotes, rate_by_tokens, rate_by_vectors, rate_by_words
-from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES, cut_windows
-from rag_service.answering.quoting.places import SHOWN_PLACES, cut_places
-from rag_service.answering.quoting.quotes import Evidence, Quotes
+from rag_service.answering.quoting.quotes import SHOWN_PLACES, Evidence, Quotes, cut_places
+from rag_service.answering.quoting.rating import SIMILARITY, TOKEN_FEATURES, WORD_FEATURES, cut_windows, load_weights
 from rag_service.answering.quoting.sentences import Sentence
-from rag_service.answering.quoting.weights import SIMILARITY, WORD_FEATURES, load_weights
 from rag_service.settings.models import PACKAGED_MODEL
 
 FILE = Path(__file__).with_name("ledger.json")

@@ -12,7 +12,7 @@ from statistics import median
 from uuid import UUID
 
 from evals.sets.questions import HALVES, Question, QuestionSet
-from rag_service.answering.quoting.places import SHOWN_PLACES
+from rag_service.answering.quoting.quotes import SHOWN_PLACES
 from rag_service.client.results import CitedAnswer
 from rag_service.client.service import Service
 from rag_service.domain import Decision, ProofMethod

@@ -30,8 +30,8 @@ from rag_service.advisor.schema import (
     ResponseRequest,
     SectionReply,
 )
+from rag_service.answering.decision.conclusion import decide, find_doubts, make_reasons
 from rag_service.answering.decision.confidence import MIN_CONFIDENCE
-from rag_service.answering.decision.reasons import decide, find_doubts, make_reasons
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.prompt.packing import (
     FittedPrompt,

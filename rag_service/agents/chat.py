@@ -19,8 +19,8 @@ import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.conversation import find_remembered, history_for, languages_of_turns
+from rag_service.answering.decision.conclusion import decide, make_reasons
 from rag_service.answering.decision.confidence import NO_CONFIDENCE
-from rag_service.answering.decision.reasons import decide, make_reasons
 from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.drafts.events import AnswerComplete, AnswerEvent, SourcesFound

@@ -16,7 +16,7 @@ from itertools import groupby, islice
 from operator import attrgetter
 from uuid import UUID
 
-from rag_service.answering.decision.reasons import decide, find_doubts, make_reasons
+from rag_service.answering.decision.conclusion import decide, find_doubts, make_reasons
 from rag_service.answering.drafts.checked_answer import CheckedAnswer
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.drafts.judged import judge_answer

@@ -55,11 +55,9 @@ from rag_service.observability.tracing import span
 from rag_service.recent import keep_for
 from rag_service.retrieval.answer_schema import AnswerSchema
 from rag_service.retrieval.found import Found, Part
-from rag_service.retrieval.hops import next_search
-from rag_service.retrieval.nodes import to_node
-from rag_service.retrieval.parts import split_question
+from rag_service.retrieval.parts import next_search, split_question
 from rag_service.retrieval.postprocessors import ChoosePassages, Rerank
-from rag_service.retrieval.query import AnswerRun, PassageRetriever, RagQuery
+from rag_service.retrieval.query import AnswerRun, PassageRetriever, RagQuery, to_node
 from rag_service.retrieval.question import FollowUp, Question
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import TableAnswers

@@ -19,8 +19,15 @@ from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.passage import locate
-from rag_service.answering.quoting.places import MAX_PLACES, SHOWN_PLACES, Excerpt, asked_forms, find_marked
-from rag_service.answering.quoting.quotes import Evidence, Quotes
+from rag_service.answering.quoting.quotes import (
+    MAX_PLACES,
+    SHOWN_PLACES,
+    Evidence,
+    Excerpt,
+    Quotes,
+    asked_forms,
+    find_marked,
+)
 from rag_service.domain import Answer, Decision, FoundPlace, Hit, describe_place
 from rag_service.language.languages import quote_text
 from rag_service.language.normalise import normalise

@@ -8,8 +8,8 @@ from uuid import uuid4
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
+from rag_service.answering.decision.conclusion import decide, make_reasons
 from rag_service.answering.decision.confidence import NO_CONFIDENCE
-from rag_service.answering.decision.reasons import decide, make_reasons
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.drafts.events import AnswerDelta, SourcesFound
 from rag_service.answering.prompt.templates import Prompts

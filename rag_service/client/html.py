@@ -15,7 +15,7 @@ from uuid import UUID
 
 from markdown_it import MarkdownIt
 
-from rag_service.answering.quoting.places import SHOWN_PLACES
+from rag_service.answering.quoting.quotes import SHOWN_PLACES
 from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, PlaceBody, ScoresBody, StepBody
 from rag_service.client.proof_words import SIGNS, describe_kind, describe_proof, describe_step, quoted_words
 from rag_service.language.words import terms

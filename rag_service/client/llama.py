@@ -36,7 +36,7 @@ from rag_service.client.remote import RemoteBackend
 from rag_service.client.results import CitedAnswer
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError, InputError
-from rag_service.retrieval.nodes import make_node
+from rag_service.retrieval.query import make_node
 from rag_service.unpicklable import Unpicklable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 from uuid import UUID
 
-from rag_service.answering.quoting.places import SHOWN_PLACES
+from rag_service.answering.quoting.quotes import SHOWN_PLACES
 from rag_service.api.agents.schemas import KeptAnswerBody
 from rag_service.api.corpora.schemas import ImportBody
 from rag_service.api.http.schemas import (

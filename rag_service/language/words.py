@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 import Stemmer
 
 from rag_service.language.languages import Rules, language_codes, load_language
-from rag_service.language.superscripts import keep_numbers_apart, without_marks
+from rag_service.language.normalise import keep_numbers_apart, without_marks
 from rag_service.recent import kept_apart
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
@@ -35,6 +35,9 @@ _NO_BREAK_THOUSANDS = re.compile(r"(?<=\d)[\u00a0\u202f\u2009](?=\d{3}(?!\d))")
 _SPACED_THOUSANDS = re.compile(
     r"(?<!\d )(?<![\d.,])\d{1,3}(?: \d{3})+(?!\d)(?=(?:,\d+)?\s?(?:[€$£%?!.;)]|euros?\b|k[gm]\b|m²|\Z))"
 )
+_PLURALS = ((re.compile(r"(?:oes|aes)$"), "ao"), (re.compile(r"ies$"), "y"), (re.compile(r"[sx]$"), ""))
+_ENDING = re.compile(r"[aeo]$")  # gender and the rest of a plural: roja, rojo; boxe(s), box
+_MIN_LETTERS = 4  # shorter words are compared as they are
 
 
 def fold(text: str) -> str:
@@ -202,3 +205,21 @@ def count_tokens(text: str) -> int:
 @kept_apart(4096)
 def _count_paragraph(paragraph: str) -> int:
     return len(_encode()(paragraph))
+
+
+@lru_cache(maxsize=50_000)
+def fold_word(word: str) -> str:
+    """Return a word of `words` without plural and gender."""
+    if len(word) < _MIN_LETTERS or not word.isalpha():
+        return word
+    for pattern, singular in _PLURALS:
+        word, changed = pattern.subn(singular, word)
+        if changed:
+            break
+    return _ENDING.sub("", word) if len(word) >= _MIN_LETTERS else word
+
+
+@kept_apart(100_000)
+def fold_words(text: str) -> str:
+    """Return the words of a text as cells are compared: folded, without plurals, one space between them."""
+    return " ".join(map(fold_word, words(text)))

@@ -29,7 +29,7 @@ class Found:
     absent: tuple[str, ...] = ()  # names in the question that no chunk in scope contains, as written
     timings_ms: Mapping[str, float] = field(default_factory=dict, compare=False)  # step → milliseconds
     files: NamedFiles | None = None  # that the question names; None: it names none
-    is_chain: bool = False  # whether the question is about something that it does not name, see `hops.py`
+    is_chain: bool = False  # whether the question is about something that it does not name, see `parts.py`
     # What postprocessors and the engine add.
     passages: tuple[Hit, ...] = ()  # those to answer from, best first
     known: Mapping[str, Hit] = field(default_factory=dict, compare=False)  # node id → passage with its current scores

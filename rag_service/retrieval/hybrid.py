@@ -29,7 +29,6 @@ from rag_service.models.embedding.relevance import ModelRelevance, relevance
 from rag_service.observability.tracing import span
 from rag_service.retrieval.found import Found
 from rag_service.retrieval.fusion import ABSENT_NAME, Candidates, fuse
-from rag_service.retrieval.hops import asks_chain
 from rag_service.retrieval.name_forms import TextEmbedding, drop_other_forms
 from rag_service.retrieval.named_files import (
     NamedFiles,
@@ -39,6 +38,7 @@ from rag_service.retrieval.named_files import (
     read_within,
     take_turns,
 )
+from rag_service.retrieval.parts import asks_chain
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import PassageRetriever
 from rag_service.retrieval.question import Mode, Question

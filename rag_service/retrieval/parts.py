@@ -5,21 +5,36 @@
 
 Clauses that ask are told by their question words. Other coordinations share what stands before them, and a tail: the
 second part begins like the first one ("for … and for …"), else the first begins after the last function word.
+
+Another question is about something that it does not name: "Who is the mayor of the town where the museum stands?" One
+passage names the town, another its mayor. Such a question is recognised by its vector, with weights that were learnt
+from questions of one and of several steps (`evals/hops.py`). A second search, with the words that the best passage
+lacks and the names that are new in it, finds what one search cannot.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
+from rag_service.domain import Hit
 from rag_service.language.languages import languages_of
-from rag_service.language.words import fold, is_stop_word
+from rag_service.language.words import fold, index_term, is_stop_word, word_forms, words
+from rag_service.retrieval.planner import QueryPlan, find_names
 
 MAX_PARTS = 4
 _TOKEN = re.compile(r"\w+(?:[.,]\w+)*|[,;:.?!¿¡\n]")
 _ENDS = frozenset(".?!¿¡:;\n")  # of a clause
 _INTRODUCTION = 2  # frequent words that may stand before a question word: "by when", "jusqu'à quelle"
+_WEIGHTS = Path(__file__).with_name("hops.json")
+_MAX_NAMES = 6
 
 
 @dataclass(frozen=True)
@@ -177,3 +192,37 @@ def _join(question: str, *pieces: Sequence[_Token]) -> str:
 
 def _text(question: str, tokens: Sequence[_Token]) -> str:
     return question[tokens[0].start : tokens[-1].end] if tokens else ""
+
+
+def asks_chain(vector: Sequence[float]) -> bool:
+    """Whether a question needs several steps, by its vector of the packaged model."""
+    weights, intercept, least = _weights()
+    given = np.asarray(vector, dtype=np.float64)
+    given = given / (np.linalg.norm(given) or 1.0)
+    return float(given @ weights + intercept) >= least
+
+
+@cache
+def _weights() -> tuple[npt.NDArray[np.float64], float, float]:
+    read = json.loads(_WEIGHTS.read_text(encoding="utf-8"))
+    return np.array(read["weights"]), float(read["intercept"]), float(read["least"])
+
+
+def next_search(question: str, plan: QueryPlan, best: Hit) -> str | None:
+    """What to search for after the best passage: what it leaves open of the question, and the names new in it.
+
+    None if it holds all words of the question, or names nothing new.
+    """
+    text = f"{best.chunk.document.title}\n{best.chunk.text}"
+    held = word_forms(text)
+    groups = {term.group for term in plan.terms if term.term in held}
+    open_terms = {term.term for term in plan.terms if term.group not in groups}
+    left = [word for word in words(question) if index_term(word, plan.language) in open_terms]
+    names = list(dict.fromkeys(name for line in text.splitlines() for name in _names(line, question)))[:_MAX_NAMES]
+    return " ".join(dict.fromkeys([*left, *names])) if left and names else None
+
+
+def _names(line: str, question: str) -> list[str]:
+    asked = set(words(question))
+    found = find_names(f"- {line}")
+    return [name.text for name in found if not asked.issuperset(words(fold(name.text)))]

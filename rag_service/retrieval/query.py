@@ -1,23 +1,83 @@
-"""An answer in the making, the LlamaIndex query that carries it from step to step, and the base of all retrievers."""
+"""An answer in the making, and LlamaIndex around it: the query that carries it, nodes, the base of retrievers."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
-from rag_service.domain import Identity, ModelCall
+from rag_service.domain import Hit, Identity, ModelCall, describe_place
 from rag_service.errors import PermissionDeniedError
 from rag_service.models.llm.model import ChatModel
 from rag_service.retrieval.found import Found
-from rag_service.retrieval.nodes import to_node
 from rag_service.retrieval.question import Question
 from rag_service.unpicklable import Unpicklable
+
+_EMBEDDED = {"title", "file_name", "source"}  # what embedding models and cross-encoders see of a node's metadata
+
+
+def to_node(hit: Hit) -> NodeWithScore:
+    """A passage as LlamaIndex sees it; the score is the calibrated relevance, 0..1."""
+    chunk, document = hit.chunk, hit.chunk.document
+    location = chunk.location
+    return make_node(
+        chunk.id,
+        chunk.text,
+        (chunk.start, chunk.end),
+        score=hit.scores.relevance,
+        ids={"document_id": str(document.id), "corpus_id": str(document.corpus_id), "chunk_index": chunk.index},
+        extra=chunk.extra,
+        metadata={
+            **chunk.metadata,
+            "title": document.title,
+            "file_name": document.file_name,
+            "source": document.source,
+            "tags": list(document.tags),
+            "language": document.language,
+            "dated": None if document.dated is None else document.dated.isoformat(),
+            "updated_at": document.updated_at.isoformat(),
+            "place": describe_place(document, location),
+            "page_label": None if location is None or location.page is None else str(location.page),
+        },
+    )
+
+
+def make_node(
+    chunk_id: str,
+    text: str,
+    offsets: tuple[int, int],
+    *,
+    score: float,
+    ids: Mapping[str, Any],
+    extra: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+) -> NodeWithScore:
+    """A passage as a node, of which postprocessors see all metadata.
+
+    Args:
+        ids: of its document and corpus, and its number: language models do not see them.
+        extra: whatever documents and transformations bring, such as the `window` of a `SentenceWindowNodeParser`:
+            language models do not see it either.
+        metadata: what is known of every document; embedding models and cross-encoders see title, file and source of it.
+    """
+    empty = (key for key, value in metadata.items() if value in (None, "", []))  # a line of a prompt that says nothing
+    hidden = [*ids, *(key for key in extra if key not in metadata), *empty]
+    node = TextNode(
+        id_=chunk_id,
+        text=text,
+        start_char_idx=offsets[0],
+        end_char_idx=offsets[1],
+        metadata={**extra, **metadata, **ids},
+        excluded_llm_metadata_keys=hidden,
+        excluded_embed_metadata_keys=[*hidden, *(key for key in metadata if key not in {*_EMBEDDED, *hidden})],
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=str(ids["document_id"]))},
+    )
+    return NodeWithScore(node=node, score=score)
 
 
 async def ignore(event: Any) -> None:

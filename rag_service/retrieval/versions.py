@@ -1,4 +1,7 @@
-"""Which of the found documents are versions of each other, and which of them a question asks for."""
+"""Which of the found documents are versions of each other, and which of them a question asks for.
+
+An amendment changes what was found: it has other words than a question, and is found far below.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from uuid import UUID
 
-from rag_service.domain import DocumentRef
+from rag_service.domain import Chunk, DocumentRef, Hit
+from rag_service.language.designations import Opening, changes, names_document
 from rag_service.language.versions import (
     Asked,
     Edition,
@@ -113,3 +117,32 @@ def _choose(question: str, versions: Sequence[Version]) -> tuple[Version, ...]:
     today = datetime.now(UTC).date()
     current = [version for version in versions if version.since is None or version.since <= today] or versions[:1]
     return tuple(current[:-1] or versions if asked is Asked.EARLIER else current[-1:])
+
+
+def find_amendments(hits: Sequence[Hit], found: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the passages among those found that change one of the hits and are not among them."""
+    known = {hit.chunk.id for hit in hits}
+    others = [hit for hit in found if hit.chunk.id not in known]
+    return tuple(hit for hit in others if _changes_any(hit.chunk, [old.chunk for old in hits]))
+
+
+def amends(chunk: Chunk, old: Chunk) -> bool:
+    """Return whether a passage of a later document changes an old one."""
+    return _changes_any(chunk, [old])
+
+
+def _changes_any(chunk: Chunk, chunks: Sequence[Chunk]) -> bool:
+    document = chunk.document
+    opening = Opening(document.title, chunk.text)
+    titles = {old.document.title for old in chunks if _may_change(document, old.document)}
+    named = {title for title in titles if names_document(title, opening)}
+    return any(
+        changes(chunk.text, old.text, title=old.document.title)
+        for old in chunks
+        if old.document.title in named and _may_change(document, old.document)
+    )
+
+
+def _may_change(document: DocumentRef, old: DocumentRef) -> bool:
+    is_older = document.dated is not None and old.dated is not None and document.dated < old.dated
+    return document.id != old.id and not is_older

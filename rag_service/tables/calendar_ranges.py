@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from rag_service.language.inflections import fold_words
 from rag_service.language.languages import TableWords, languages_of, load_language
-from rag_service.language.words import words
+from rag_service.language.words import fold_words, words
 from rag_service.tables.vocabulary import Word
 
 _SHORT = 3  # letters of "Mar" in a cell, or in the name of a column

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from rag_service.language.inflections import fold_word
 from rag_service.language.languages import language_codes, languages_of, load_language, union_of
-from rag_service.language.words import index_term, is_stop_word, words
+from rag_service.language.words import fold_word, index_term, is_stop_word, words
 from rag_service.recent import kept_apart
 
 MONTH = "month "  # with its number, a concept

@@ -15,8 +15,7 @@ import pytest
 from rag_service.answering.drafts.checked_answer import AnswerChecker
 from rag_service.answering.guards.guardrails import check_rules, read_rules
 from rag_service.answering.guards.injection import find_injections, neutralise
-from rag_service.answering.guards.output_guard import LeakFilter, LinkFilter
-from rag_service.answering.guards.urls import find_urls
+from rag_service.answering.guards.output_guard import LeakFilter, LinkFilter, find_urls
 from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.quotations import split_elisions

@@ -9,13 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_service.answering.answerers.sources import mentioned_sources
 from rag_service.answering.drafts.checked_answer import CheckedAnswer
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.drafts.draft import Draft
 from rag_service.answering.drafts.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.guards.output_guard import OutputGuard, guard_text
-from rag_service.answering.prompt.notices import make_notices
+from rag_service.answering.prompt.notices import make_notices, mentioned_sources
 from rag_service.answering.prompt.packing import pack_sources
 from rag_service.answering.prompt.templates import Prompts, new_boundary
 from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod, TokenCount

@@ -16,11 +16,11 @@ from typing import Any
 
 import structlog
 
-from rag_service.answering.answerers.sources import mentioned_sources, unique
 from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.drafts.draft import Draft
 from rag_service.answering.drafts.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.drafts.judged import judge_answer
+from rag_service.answering.prompt.notices import mentioned_sources, unique
 from rag_service.answering.prompt.packing import Prompted, write_prompt
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.proof.claims import strip_marks

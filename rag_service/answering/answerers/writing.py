@@ -16,10 +16,9 @@ from dataclasses import replace
 import structlog
 from llama_index.core.tools import BaseTool
 
-from rag_service.answering.answerers.evidence import gather_evidence
-from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.answerers.quoted import gather_evidence
+from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer, Emit, Output
 from rag_service.answering.drafts.events import StepTaken
-from rag_service.answering.drafts.output import Emit, Output
 from rag_service.answering.prompt.packing import PackedContext, Prompted
 from rag_service.answering.quoting.quoter import Quoter
 from rag_service.answering.quoting.quotes import Quotes

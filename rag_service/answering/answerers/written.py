@@ -8,14 +8,13 @@ from functools import partial
 
 import structlog
 
-from rag_service.answering.answerers.sources import mentioned_sources, unique
 from rag_service.answering.answerers.writing import WrittenText
-from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer, emit_rest, emit_while_checked
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.drafts.draft import Draft
 from rag_service.answering.drafts.events import SourcesFound
 from rag_service.answering.drafts.judged import judge_answer
-from rag_service.answering.drafts.output import emit_rest, emit_while_checked
+from rag_service.answering.prompt.notices import mentioned_sources, unique
 from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.quoting.quoter import Quoter
@@ -24,8 +23,8 @@ from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import AnswersQuestion, Hit
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.observability.tracing import span
-from rag_service.retrieval.amendments import find_amendments
 from rag_service.retrieval.query import AnswerRun
+from rag_service.retrieval.versions import find_amendments
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -1,8 +1,12 @@
-"""The decision about a draft: confidence, doubts, and the answer that they make of it."""
+"""The decision about a draft: confidence, doubts, and the answer that they make of it.
+
+An answer without a doubt can proceed. Everything that doubts one adds its code here, in the order of what weighs most,
+each with a sentence; every channel shows the first sentence or all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
@@ -14,21 +18,44 @@ from rag_service.answering.decision.confidence import (
     read_signals,
 )
 from rag_service.answering.decision.gate import doubt_answer, is_refusal
-from rag_service.answering.decision.reasons import decide, find_doubts, make_reasons
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.drafts.draft import Draft
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
 from rag_service.answering.prompt.templates import Prompts
-from rag_service.domain import Answer, AnswersQuestion, Confidence, GuardrailCheck, Hit
+from rag_service.domain import Answer, AnswersQuestion, Confidence, Decision, GuardrailCheck, Hit, Reason
 from rag_service.retrieval.query import AnswerRun
 from rag_service.settings.answers import AnswerSettings
 
+_NO_ANSWER = frozenset({
+    Doubt.NO_QUESTION, Doubt.NO_DOCUMENTS, Doubt.NOTHING_SELECTED, Doubt.NOTHING_FOUND, Doubt.NOT_ANSWERED,
+})  # fmt: skip
 # What the documents shown forbid to say, checked against the text of an answer.
 CheckGuardrails = Callable[[AnswerRun, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
 
 _MAX_FLAGGED = 100  # sentences of an answer that are reported as unproved
 # Of what a chat model wrote, which is rated by relevance alone. None of 186 near misses of `evals/written` passed.
 _LEAST_WRITTEN = 0.77
+
+
+def decide(doubts: Collection[Doubt]) -> Decision:
+    """Return the decision on an answer with these doubts."""
+    if not doubts:
+        return Decision.CAN_PROCEED
+    return Decision.UNCERTAIN if _NO_ANSWER.isdisjoint(doubts) else Decision.OUT_OF_SCOPE
+
+
+def find_doubts(found: Mapping[Doubt, bool]) -> tuple[Doubt, ...]:
+    """Those that hold, in the order of what weighs most; where there is no answer, why there is none."""
+    held = [doubt for doubt in Doubt if found.get(doubt)]
+    return tuple(doubt for doubt in held if doubt in _NO_ANSWER) or tuple(held)
+
+
+def make_reasons(
+    doubts: Iterable[Doubt], sentences: Mapping[str, Mapping[str, str]], language: str
+) -> tuple[Reason, ...]:
+    """Each doubt with its sentence in a language, else in English."""
+    told = {doubt: sentences[f"reason_{doubt}"] for doubt in dict.fromkeys(doubts)}
+    return tuple(Reason(code=doubt.value, text=by.get(language) or by["en"]) for doubt, by in told.items())
 
 
 @dataclass(frozen=True, kw_only=True)

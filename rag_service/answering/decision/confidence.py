@@ -75,7 +75,7 @@ def read_signals(sources: Sequence[Hit], quotes: Quotes | None) -> dict[str, flo
     """Return what the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `lead`: log-odds that the first quote holds the best of all
-    sentences; `unmatched`: what its surroundings leave open of the question (`answering/quoting/coverage.py`). Answers
+    sentences; `unmatched`: what its surroundings leave open of the question (`answering/quoting/rating.py`). Answers
     of a chat model have the first only.
 
     Args:

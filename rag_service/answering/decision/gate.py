@@ -32,10 +32,10 @@ from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences, split_sentences
 from rag_service.language.words import fold, terms, word_forms, words
-from rag_service.retrieval.amendments import amends
 from rag_service.retrieval.found import Found
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.question import Question
+from rag_service.retrieval.versions import amends
 
 _MEASURED = frozenset({"en", "es", "fr", "pt"})  # languages of the questions in evals/sets that quotes answer
 _LETTER = re.compile(r"[^\W\d_]")

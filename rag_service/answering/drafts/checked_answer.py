@@ -4,15 +4,18 @@
 
 A sentence is flagged when no verified citation proves its claim, or when the guard removed something from it.
 `CheckedAnswer.withhold` puts a notice in the place of flagged sentences, once a judge has spoken if there is one.
+`Output` emits what becomes final.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import structlog
 
@@ -25,6 +28,8 @@ from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedCla
 from rag_service.domain import Citation, CitationStatus, Hit
 from rag_service.language.sentences import Sentence, read_sentences
 from rag_service.language.words import words
+from rag_service.observability.tracing import record_span
+from rag_service.retrieval.query import AnswerRun, ignore
 from rag_service.tables.sentences import CitedCells
 
 log = structlog.get_logger(__name__)
@@ -32,6 +37,7 @@ log = structlog.get_logger(__name__)
 SentenceOffsets = tuple[int, int]
 _SCAFFOLD = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?\s*\Z|\||.*:\s*\Z)", re.DOTALL)
 _FOREIGN_WORDS = 2  # a heading, a lead-in or code may have one unknown word: "Summary:" needs no proof
+Emit = Callable[[Any], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,3 +236,60 @@ class AnswerChecker:
         """Words of the passages and the question."""
         shown = (word for hit in self._shown for word in words(without_injections(hit).chunk.text))
         return frozenset((*shown, *words(self._question)))
+
+
+class Output:
+    """Checks pieces of a text, and emits what is final of it."""
+
+    def __init__(self, checker: AnswerChecker, emit: Emit) -> None:
+        self.checker = checker  # replaced where the text begins again
+        self._emit = emit
+        self._verifying = 0.0  # seconds
+
+    async def add(self, text: str, *, restart: bool = False) -> None:
+        """Take the next piece; with `restart` the text begins here."""
+        began = time.perf_counter()
+        events = self.checker.feed(text, restart=restart)
+        self._verifying += time.perf_counter() - began
+        for event in events:
+            await self._emit(event)
+
+    async def begin_again(self, checker: AnswerChecker) -> None:
+        """Take back the text."""
+        self.checker = checker
+        await self._emit(AnswerDelta(text="", restart=True))
+
+    async def finish(self) -> CheckedAnswer:
+        """Emit the last events; the whole answer."""
+        began = time.perf_counter()
+        events, checked = self.checker.finish()
+        record_span("verify", self._verifying + time.perf_counter() - began)
+        for event in events:
+            await self._emit(event)
+        return checked
+
+
+def emit_while_checked(run: AnswerRun, *, withholds: bool, is_judged: bool) -> Emit:
+    """Return what may be emitted while a text arrives: without the citations that a judge has yet to decide about, and
+    nothing where unproved sentences are withheld."""
+
+    async def emit_text(event: AnswerDelta | CitationChecked) -> None:
+        if not isinstance(event, CitationChecked):
+            await run.emit(event)
+
+    if withholds:
+        return ignore
+    return emit_text if is_judged else run.emit
+
+
+async def emit_rest(
+    run: AnswerRun, checked: CheckedAnswer, *, notice: str, withholds: bool, is_judged: bool
+) -> CheckedAnswer:
+    """Emit what `emit_while_checked` has held back; the answer, with the notice for sentences that are withheld."""
+    if withholds:
+        checked = checked.withhold(notice)
+        await run.emit(AnswerDelta(text=checked.text))
+    if withholds or is_judged:
+        for citation in checked.citations:
+            await run.emit(CitationChecked(citation=citation))
+    return checked

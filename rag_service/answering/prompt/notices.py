@@ -107,3 +107,19 @@ def tell_files(found: Found, sources: Sequence[Hit], prompts: Prompts) -> tuple[
     return tell("searched_files", [file.name for file in files.found] if several else []), " ".join(
         filter(None, warnings)
     )
+
+
+def mentioned_sources(found: Found) -> tuple[Hit, ...]:
+    """Return the passages chosen; of a question about a file that is missing only those that mention it."""
+    files = found.files
+    if files is not None and files.missing and not files.found:
+        return mentioning(files.missing[0], found.passages)
+    return found.passages
+
+
+def unique(*hits: Hit) -> tuple[Hit, ...]:
+    """Return passages in their order, each once."""
+    by_id: dict[str, Hit] = {}
+    for hit in hits:
+        by_id.setdefault(hit.chunk.id, hit)
+    return tuple(by_id.values())

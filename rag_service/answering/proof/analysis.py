@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from rag_service.answering.proof.lexicon import Pole, fold_word, load_lexicon
-from rag_service.language.superscripts import RAISED_DIGITS
+from rag_service.language.normalise import RAISED_DIGITS
 from rag_service.language.words import index_term
 
 WORD = re.compile(r"[^\W_]+(?:'t\b)?")

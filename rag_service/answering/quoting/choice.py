@@ -1,7 +1,7 @@
 """Chooses the sentences of passages that answer a question best.
 
 Which ones do is learnt: a linear model over what words, token vectors and the sentence's own vector tell of each
-(weights.py names the features), one for each language of questions, its weights in weights.json.
+(rating.py names the features), one for each language of questions, its weights in weights.json.
 """
 
 from __future__ import annotations
@@ -19,22 +19,27 @@ import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.answering.quoting.answer_types import answer_type
-from rag_service.answering.quoting.coverage import rate_unmatched, read_asked_words
-from rag_service.answering.quoting.late_interaction import Window, cut_windows, rate_tokens, read_window
-from rag_service.answering.quoting.places import cut_places
-from rag_service.answering.quoting.quotes import Evidence, Quotes
+from rag_service.answering.quoting.quotes import Evidence, Quotes, cut_places
+from rag_service.answering.quoting.rating import (
+    WORD_FEATURES,
+    Window,
+    cut_windows,
+    load_weights,
+    rate_tokens,
+    rate_unmatched,
+    read_asked_words,
+    read_window,
+)
 from rag_service.answering.quoting.sentences import Sentence, read_sentences
-from rag_service.answering.quoting.weights import WORD_FEATURES, load_weights
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError
-from rag_service.language.amendments import Opening, changes, names_document
+from rag_service.language.designations import Opening, changes, names_document
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import word_forms
 from rag_service.models.embedding.local import LocalEmbedding
-from rag_service.models.embedding.relevance import UNSCALED
+from rag_service.models.embedding.relevance import UNSCALED, CosineScale
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.recent import Recent
-from rag_service.store.relevance_fits import CosineScale
 
 log = structlog.get_logger(__name__)
 

@@ -13,8 +13,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageR
 from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatInProgressEvent, LLMChatStartEvent
 
 from rag_service.answering.quoting.choice import choose_quotes
-from rag_service.answering.quoting.places import MAX_PLACES
-from rag_service.answering.quoting.quotes import Evidence, Quotes
+from rag_service.answering.quoting.quotes import MAX_PLACES, Evidence, Quotes
 from rag_service.domain import Hit
 from rag_service.models.embedding.local import LocalEmbedding
 from rag_service.models.embedding.relevance import UNSCALED, ModelRelevance

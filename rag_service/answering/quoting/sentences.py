@@ -51,7 +51,7 @@ class Sentence:
     is_row: bool
     continues: bool  # the sentence before it, in the same paragraph
     mark: int = 0  # number of its passage, from 1
-    unmatched: float | None = None  # how far the question's words are from its surroundings, see coverage.py
+    unmatched: float | None = None  # how far the question's words are from its surroundings, see rating.py
 
 
 class _Place(NamedTuple):

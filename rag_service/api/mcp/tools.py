@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from rag_service.answering.quoting.places import SHOWN_PLACES
+from rag_service.answering.quoting.quotes import SHOWN_PLACES
 from rag_service.api.http.bodies import decode
 from rag_service.api.http.check import check_by_turns
 from rag_service.api.http.events import collect, wire_events

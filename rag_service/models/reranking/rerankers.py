@@ -7,8 +7,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from rag_service.errors import ConfigurationError
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.plugins import build, parse_options, require_extra
-from rag_service.models.reranking.heuristic import HeuristicReranker
-from rag_service.models.reranking.reranker import NoReranker, Reranker
+from rag_service.models.reranking.reranker import HeuristicReranker, NoReranker, Reranker
 from rag_service.settings import Settings
 
 

@@ -4,7 +4,7 @@ Readers write raised digits as Unicode superscripts and lowered ones as subscrip
 what they are by what stands around them:
 
 - an exponent stays on its number or unit: `10⁶`, `2⁻¹`, `m²`, `sin²x`
-- a footnote mark is set apart: `500 ¹ euros`, `members ¹`; `language.superscripts` says how it is read
+- a footnote mark is set apart: `500 ¹ euros`, `members ¹`; `language.normalise` says how it is read
 - a lowered digit is an index, as people type it: `H2O`; after a digit `10_2`
 - one digit over another is a fraction: `3 1/2`
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from rag_service.language.superscripts import RAISED, RAISED_DIGITS, TO_RAISED, TO_RAISED_LETTER
+from rag_service.language.normalise import RAISED, RAISED_DIGITS, TO_RAISED, TO_RAISED_LETTER
 
 _LOWERED_DIGITS = "₀₁₂₃₄₅₆₇₈₉"
 _TO_LOWERED = str.maketrans("0123456789", _LOWERED_DIGITS)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pypdfium2 import raw as pdfium
 
-from rag_service.language.superscripts import RAISED_DIGITS
+from rag_service.language.normalise import RAISED_DIGITS
 from rag_service.readers.common.superscripts import lower_run, raise_run
 from rag_service.readers.pdf.rules import PageObjects
 from rag_service.readers.pdf.words import Box, Word

@@ -14,9 +14,8 @@ import structlog
 
 from rag_service.domain import Hit, Identity
 from rag_service.errors import InputError
-from rag_service.language.inflections import fold_word
 from rag_service.language.languages import language_codes, load_language
-from rag_service.language.words import is_stop_word, words
+from rag_service.language.words import fold_word, is_stop_word, words
 from rag_service.store.database import Connection, Database
 from rag_service.store.rows import fetch_value
 from rag_service.tables.asking.certainty import settle, states

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag_service.domain import Chunk, Hit
-from rag_service.language.inflections import fold_words
 from rag_service.language.sentences import split_sentences
-from rag_service.language.words import words
+from rag_service.language.words import fold_words, words
 from rag_service.tables.asking.execute import MAX_ROWS, Result, UsedRow
 from rag_service.tables.asking.planning.plans import Operation
 from rag_service.tables.asking.planning.question import Comparison, Question

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from uuid import UUID
 
 from rag_service.errors import InputError
-from rag_service.language.inflections import fold_words
+from rag_service.language.words import fold_words
 from rag_service.tables.asking.planning.plans import Filter, Operation, Plan, Relation, Values, key_column, unmixed
 from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import Column, Kind, StoredTable

@@ -14,9 +14,8 @@ from itertools import pairwise
 
 from rag_service.domain import column_letters
 from rag_service.language.detection import guess_known_language
-from rag_service.language.inflections import fold_word, fold_words
 from rag_service.language.languages import languages_of, union_of
-from rag_service.language.words import words
+from rag_service.language.words import fold_word, fold_words, words
 from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of
 from rag_service.tables.periods import period_year
 from rag_service.tables.reading.lines import Line, PlainRows

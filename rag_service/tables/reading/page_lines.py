@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rag_service.domain import Span
-from rag_service.language.superscripts import MARK
+from rag_service.language.normalise import FOOTNOTE_MARK
 from rag_service.tables.reading.values import is_nothing, normal_figure
 
-_MARK_AT_END = re.compile(rf" *{MARK}(?= {{2}}|$)")  # of a part; offsets must stay
+_MARK_AT_END = re.compile(rf" *{FOOTNOTE_MARK}(?= {{2}}|$)")  # of a part; offsets must stay
 _PART = re.compile(r"\S+(?: \S+)*")
 _FIGURES = re.compile(r"[$€£]? ?\(?[$€£]? ?[-−–]?\d[\d.,]*\)? ?%?\)?|[—–-](?= |$)")
 _OPENING, _CLOSING = ("$", "€", "£", "(", "$ ("), ("%", ")", ")%", ") %")  # signs in columns of their own

@@ -19,9 +19,8 @@ from functools import cache
 
 from rag_service.domain import column_letters
 from rag_service.language.dates import YEAR
-from rag_service.language.inflections import fold_words
 from rag_service.language.languages import languages_of, union_of
-from rag_service.language.words import words
+from rag_service.language.words import fold_words, words
 from rag_service.tables.model import Cell, Column, Kind, Table, TableRow
 from rag_service.tables.periods import FOOTNOTES, is_period_text, period_year
 from rag_service.tables.reading.page_lines import PageLine, Part, is_value

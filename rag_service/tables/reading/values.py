@@ -16,7 +16,7 @@ from functools import cache, partial
 
 from rag_service.language.dates import ORDINAL_ENDINGS, read_day
 from rag_service.language.languages import languages_of, load_language, union_of
-from rag_service.language.superscripts import MARK
+from rag_service.language.normalise import FOOTNOTE_MARK
 from rag_service.language.words import fold, words
 from rag_service.tables.model import CURRENCIES, Kind
 
@@ -31,7 +31,7 @@ _FIGURE = re.compile(
     re.IGNORECASE,
 )
 # (?<!\s): tried once for each run of spaces, not once for each space
-_FOOTNOTE = re.compile(rf"(?<!\s)(?:\s*(?:[*†‡]+|\(\d\)|\[\w{{1,3}}\])|\s+{MARK})$")
+_FOOTNOTE = re.compile(rf"(?<!\s)(?:\s*(?:[*†‡]+|\(\d\)|\[\w{{1,3}}\])|\s+{FOOTNOTE_MARK})$")
 _GLOSS = re.compile(r"(?<=[^\s(])\s*\([^()]+\)$")  # the same in other words: "1.83 m (6 ft 0 in)", "18th (sf)"
 _DASHES = re.compile(r"[-‐-―−]+")
 _LONE_DIGIT = re.compile(r"\(\d\)")  # beside other figures no footnote mark: minus one

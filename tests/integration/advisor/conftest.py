@@ -21,7 +21,7 @@ from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity, ParsedDocument
 from rag_service.indices import load_index
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.models.llm.model import build_chat
-from rag_service.models.reranking.heuristic import HeuristicReranker
+from rag_service.models.reranking.reranker import HeuristicReranker
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.answering.quoting.places import MAX_PLACES
+from rag_service.answering.quoting.quotes import MAX_PLACES
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Answer, Decision, ReplyKind
 from rag_service.language.words import count_words

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from rag_service.answering.decision.reasons import make_reasons
+from rag_service.answering.decision.conclusion import make_reasons
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.drafts.events import (
     AnswerComplete,

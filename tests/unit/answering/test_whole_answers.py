@@ -6,8 +6,8 @@ from itertools import chain
 
 import pytest
 
+from rag_service.answering.decision.conclusion import decide, find_doubts
 from rag_service.answering.decision.gate import is_refusal
-from rag_service.answering.decision.reasons import decide, find_doubts
 from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.proof.verify import REFUTED

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from evals.lab.sentence_weights import Example, cross_validate, write_weights
-from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES
-from rag_service.answering.quoting.weights import SIMILARITY, WORD_FEATURES
+from rag_service.answering.quoting.rating import SIMILARITY, TOKEN_FEATURES, WORD_FEATURES
 
 
 def make_example(chance: np.random.Generator, number: int, right: np.ndarray) -> Example:

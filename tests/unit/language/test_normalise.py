@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_service.language.normalise import normalise, strip_accents
-from rag_service.language.superscripts import RAISED
+from rag_service.language.normalise import RAISED, normalise, strip_accents
 from tests.timing import seconds_of
 
 

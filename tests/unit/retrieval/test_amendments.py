@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from rag_service.domain import Hit
-from rag_service.retrieval.amendments import amends, find_amendments
+from rag_service.retrieval.versions import amends, find_amendments
 from tests.unit.answering.proof.answers import make_hit
 
 

@@ -10,7 +10,7 @@ from rag_service.api.http.presenters import present_hit
 from rag_service.api.http.schemas import PassageBody
 from rag_service.client.llama import to_node as of_client
 from rag_service.domain import Location, Span
-from rag_service.retrieval.nodes import to_node
+from rag_service.retrieval.query import to_node
 from tests.unit.api.samples import HIT
 
 

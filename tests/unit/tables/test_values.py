@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_service.language.inflections import fold_words
 from rag_service.language.languages import load_language
+from rag_service.language.words import fold_words
 from rag_service.tables.model import Kind, write_cells
 from rag_service.tables.reading.values import read_column, split_unit
 from rag_service.tables.sentences import rounded, write_duration, write_number

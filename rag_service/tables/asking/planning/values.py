@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from rag_service.language.inflections import fold_words
+from rag_service.language.words import fold_words
 from rag_service.tables.asking.planning.conditions import match_months_of_year
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, find_runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.answering.decision.reasons import decide, find_doubts, make_reasons
+from rag_service.answering.decision.conclusion import decide, find_doubts, make_reasons
 from rag_service.answering.drafts.doubts import Doubt
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.domain import Decision

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_service.answering.guards.output_guard import LeakFilter, LinkFilter, OutputGuard, guard_text
-from rag_service.answering.guards.urls import find_urls
+from rag_service.answering.guards.output_guard import LeakFilter, LinkFilter, OutputGuard, find_urls, guard_text
 from tests.unit.answering.proof.answers import make_hit
 
 ALLOWED = "https://ok.example/form"

@@ -17,10 +17,9 @@ from rag_service.answering.quoting.choice import (
     rate_by_vectors,
     rate_by_words,
 )
-from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES
 from rag_service.answering.quoting.quotes import Evidence
+from rag_service.answering.quoting.rating import TOKEN_FEATURES, WORD_FEATURES, load_weights
 from rag_service.answering.quoting.sentences import Sentence, read_sentences
-from rag_service.answering.quoting.weights import WORD_FEATURES, load_weights
 from rag_service.domain import Hit, Location, Span
 from rag_service.language.languages import language_codes
 from rag_service.language.words import terms

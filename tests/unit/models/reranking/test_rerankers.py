@@ -21,10 +21,9 @@ from rag_service.domain import Hit
 from rag_service.errors import ConfigurationError, ModelError, ModelOutputError, RerankError
 from rag_service.models.llm.model import ChatModel, build_chat
 from rag_service.models.reranking import postprocessor
-from rag_service.models.reranking.heuristic import HeuristicReranker
 from rag_service.models.reranking.llm import LLMReranker, parse_ratings
 from rag_service.models.reranking.postprocessor import PostprocessorReranker, to_unit_range
-from rag_service.models.reranking.reranker import NoReranker, by_score, rerank_or_keep
+from rag_service.models.reranking.reranker import HeuristicReranker, NoReranker, by_score, rerank_or_keep
 from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.settings import Settings
 from tests.unit.models.reranking.hits import make_hit

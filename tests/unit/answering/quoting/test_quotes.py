@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from rag_service.answering.quoting.choice import choose_quotes, rate_by_words
-from rag_service.answering.quoting.places import MAX_PLACES, Excerpt, asked_forms, cut_around, find_marked
-from rag_service.answering.quoting.quotes import Evidence
+from rag_service.answering.quoting.quotes import MAX_PLACES, Evidence, Excerpt, asked_forms, cut_around, find_marked
 from rag_service.answering.quoting.sentences import read_sentences
 from rag_service.language.words import find_words
 from tests.unit.answering.quoting.test_choice import evidence, make_hit

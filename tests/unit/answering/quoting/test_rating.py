@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rag_service.answering.quoting.late_interaction import TOKEN_FEATURES, cut_windows, rate_tokens, read_window
+from rag_service.answering.quoting.rating import TOKEN_FEATURES, cut_windows, rate_tokens, read_window
 from rag_service.answering.quoting.sentences import Sentence, read_sentences
 from rag_service.models.embedding.local import TokenVectors
 from tests.unit.answering.proof.answers import make_hit
