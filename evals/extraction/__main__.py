@@ -12,7 +12,9 @@ from evals.extraction.measure import Filled, fill_in, read_forms
 
 
 @click.command()
-@click.option("--judge", "judges", multiple=True, default=("right", "none"), help="right, trusted (says only yes), none.")
+@click.option(
+    "--judge", "judges", multiple=True, default=("right", "none"), help="right, trusted (says only yes), none."
+)
 @click.option("--values", is_flag=True, help="Print each value that is not as it should be.")
 def main(judges: tuple[str, ...], values: bool) -> None:
     """Fill in the forms with a careful and with a careless model, and count."""
