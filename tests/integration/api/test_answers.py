@@ -111,6 +111,8 @@ UNREMARKABLE = {  # what only other answers have
     "kind": "answer",
     "places": [],
     "recorded": True,
+    "data": None,
+    "values": [],
 }
 PARTS = {"verdict": VERDICT, "sources": SOURCES, "citations": CITATIONS, "costs": COSTS, "unremarkable": UNREMARKABLE}
 

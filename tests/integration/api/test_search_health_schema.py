@@ -129,7 +129,7 @@ def test_openapi_describes_bodies_and_problems(serve: Serve) -> None:
     properties = answer["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert set(properties) == {
         "query", "topK", "similarityThreshold", "source", "tags", "fileName", "documentIds", "corpusIds", "fields",
-        "filter", "stream", "messages", "conversationId", "keep", "replaces",
+        "filter", "stream", "messages", "conversationId", "keep", "replaces", "schema",
     }  # fmt: skip
     assert set(answer["responses"]) == {"200", "400", "401", "404", "409", "413", "415", "500", "503"}
     assert set(answer["responses"]["400"]["content"]) == {"application/problem+json"}
