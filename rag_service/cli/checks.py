@@ -29,7 +29,7 @@ from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding, warm_up
 from rag_service.models.embedding.packaged import HEAD_FILE
 from rag_service.models.embedding.qa_head import QuestionAnsweringHead
-from rag_service.models.embedding.relevance import ModelRelevance, read_model_fit
+from rag_service.models.embedding.relevance import ModelRelevance
 from rag_service.models.judge.judge import JudgedClaim
 from rag_service.models.judge.judges import build_judge
 from rag_service.models.llm.model import build_chat, collect
@@ -39,6 +39,7 @@ from rag_service.settings import Settings
 from rag_service.settings.models import EMBEDDING_PROVIDERS
 from rag_service.store.migrate import describe_dimension
 from rag_service.store.opening import make_database, open_database
+from rag_service.store.relevance_fits import read_model_fit
 from rag_service.store.replication.replica import Replica, replica_conninfo
 
 if TYPE_CHECKING:

@@ -26,16 +26,9 @@ from rag_service.fitting.relevance import EmbeddedSet, fit_relevance, fit_scales
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.embedding_cache import embedding_key, read_embeddings, write_embeddings
 from rag_service.models.embedding.guarded import GuardedEmbedding
-from rag_service.models.embedding.relevance import (
-    ModelFit,
-    ModelRelevance,
-    State,
-    lease_model,
-    read_model_fit,
-    renew_lease,
-    store_model_fit,
-)
+from rag_service.models.embedding.relevance import ModelRelevance, State
 from rag_service.store.database import Database
+from rag_service.store.relevance_fits import ModelFit, lease_model, read_model_fit, renew_lease, store_model_fit
 
 log = structlog.get_logger(__name__)
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from rag_service.fitting.logistic import PRIOR, Fit, Sample, as_relevance_fit, fit_samples, to_prior
 from rag_service.fitting.question_sets import Matched, QuestionSet
 from rag_service.indices import IndexDefinition, RelevanceFit
-from rag_service.models.embedding.relevance import ANY_LANGUAGE, UNSCALED, CosineScale
+from rag_service.models.embedding.relevance import ANY_LANGUAGE, UNSCALED
 from rag_service.retrieval.fusion import ABSENT_NAME, Candidates, fuse
 from rag_service.retrieval.question import RERANKED
+from rag_service.store.relevance_fits import CosineScale
 
 Vectors = npt.NDArray[np.float64]
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from rag_service.domain import Scores
 from rag_service.indices import RelevanceFit
-from rag_service.models.embedding.relevance import BY_WORDS, SAYS_NOTHING, UNSCALED, CosineScale, relevance
+from rag_service.models.embedding.relevance import BY_WORDS, SAYS_NOTHING, UNSCALED, relevance
+from rag_service.store.relevance_fits import CosineScale
 
 # Log odds that the question is answered, beside cosine and coverage, where it names something that no passage holds:
 # fitted with them on one half of XQuAD's articles or the other it is −1.1 and −1.9 (en), −0.8 and −3.3 (es); on our

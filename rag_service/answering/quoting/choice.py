@@ -37,9 +37,10 @@ from rag_service.language.designations import Opening, changes, names_document
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import word_forms
 from rag_service.models.embedding.local import LocalEmbedding
-from rag_service.models.embedding.relevance import UNSCALED, CosineScale
+from rag_service.models.embedding.relevance import UNSCALED
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.recent import Recent
+from rag_service.store.relevance_fits import CosineScale
 
 log = structlog.get_logger(__name__)
 

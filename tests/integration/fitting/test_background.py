@@ -15,15 +15,10 @@ from rag_service.fitting.background import RelevanceFitter
 from rag_service.indices import load_index
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding
-from rag_service.models.embedding.relevance import (
-    DEFAULT_SCALE,
-    ModelRelevance,
-    lease_model,
-    read_model_fit,
-    renew_lease,
-)
+from rag_service.models.embedding.relevance import DEFAULT_SCALE, ModelRelevance
 from rag_service.settings import Settings
 from rag_service.store.database import Database
+from rag_service.store.relevance_fits import lease_model, read_model_fit, renew_lease
 from tests.doubles.ollama import EMBED, OllamaDouble, failure, ollama
 from tests.fitting import load_part, plain, shifted
 

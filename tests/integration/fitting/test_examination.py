@@ -14,11 +14,11 @@ from rag_service.domain import LOCAL_ADMIN, AnswersQuestion
 from rag_service.errors import ModelError
 from rag_service.fitting import examination
 from rag_service.fitting.examination import JudgeExaminer, load_examination
-from rag_service.models.embedding.relevance import lease_model
 from rag_service.models.judge.judge import JudgedAnswer, Judgement, Verdict
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.store.database import Database
 from rag_service.store.judge_examinations import lease_judge
+from rag_service.store.relevance_fits import lease_model
 from tests.judges import right
 
 ANSWERS = len(load_examination())

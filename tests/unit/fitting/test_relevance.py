@@ -8,9 +8,10 @@ import pytest
 from rag_service.fitting.question_sets import LANGUAGES, load_shipped
 from rag_service.fitting.relevance import EmbeddedSet, fit_relevance, fit_scales, measure_pairs
 from rag_service.indices import Calibration, IndexDefinition, QueryDefinition, RelevanceFit, load_index
-from rag_service.models.embedding.relevance import CosineScale, ModelFit, ModelRelevance, relevance
+from rag_service.models.embedding.relevance import ModelRelevance, relevance
 from rag_service.retrieval.fusion import Candidates, fuse
 from rag_service.settings.models import PACKAGED_MODEL
+from rag_service.store.relevance_fits import CosineScale, ModelFit
 from tests.fitting import VectorOf, load_part, plain, projected, shifted
 
 COVERAGES = np.array([0.0, 0.1, 0.3, 0.6])
