@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import sys
 import threading
 import time
@@ -53,18 +54,29 @@ class _Place(Generic[T]):
     number: int  # in the order of arrival
 
 
+@dataclass(eq=False, kw_only=True)
+class _Had:
+    """What an owner has had lately."""
+
+    at: float  # when it was so much, by `time.monotonic`
+    came: float = 0.0  # when the owner last did
+    seconds: float = 0.0
+
+
 class FairQueue(Generic[T]):
     """Keep what waits for one of `limit` places, and for whom. Not safe for threads."""
 
-    def __init__(self, *, limit: int, share: int, alone_after: float | None = None):
+    def __init__(self, *, limit: int, share: int, memory: float | None = None):
         """
         Args:
             share: of the places, how many one owner has at most; the service itself (None) may have all.
-            alone_after: seconds after which an owner may have all since nobody else came; None: never.
+            memory: seconds for which an owner who comes no more is remembered, and in which half of what was had is
+                forgotten. Of the owners remembered, the one who has had the least goes first and may have all places.
+                None: nothing is.
         """
         self.limit, self.share = limit, share
-        self._alone_after = alone_after
-        self._came: dict[Owner, float] = {}  # when somebody last did, by `time.monotonic`; of the last two owners
+        self._memory = memory
+        self._lately: dict[Owner, _Had] = {}  # the one who came last is the last one
         self.running = self.waiting = 0
         self._numbers = itertools.count()
         self._running = Counter[Owner]()
@@ -105,8 +117,11 @@ class FairQueue(Generic[T]):
         self.begin(owner)
         return True
 
-    def end(self, owner: Owner) -> None:
-        """Give a place back."""
+    def end(self, owner: Owner, *, seconds: float = 0.0) -> None:
+        """Give a place back, that was held for `seconds`."""
+        if (had := self._lately.get(owner)) is not None:
+            had.seconds = self._had(owner) + seconds
+            had.at = time.monotonic()
         self.running -= 1
         self._running[owner] -= 1
         self._served[owner] = next(self._numbers)
@@ -144,27 +159,41 @@ class FairQueue(Generic[T]):
 
     def should_yield(self, owner: Owner) -> bool:
         """Return whether somebody waits who would go before this owner, if one of the owner's ended now."""
-        own = (self._running[owner] - 1, next(self._numbers))
+        own = (self._had(owner), self._running[owner] - 1, next(self._numbers))
         return any(one != owner and self._rank((lane, one))[1:] < own for lane, one in self._lines)
 
     def _may_run(self, owner: Owner) -> bool:
         if owner is None or self._running[owner] < self.share:
             return True
-        if self._alone_after is None:
+        if self._memory is None:
             return False
-        since = time.monotonic() - self._alone_after
-        return all(one == owner or came < since for one, came in self._came.items())
+        mine = self._had(owner)
+        return all(one in (owner, None) or mine < self._had(one) for one in self._lately)
+
+    def _had(self, owner: Owner) -> float:
+        """Return how many seconds an owner has had lately."""
+        had = self._lately.get(owner)
+        if had is None or self._memory is None:
+            return 0.0
+        return had.seconds * math.pow(0.5, (time.monotonic() - had.at) / self._memory)
 
     def _note(self, owner: Owner) -> None:
-        if self._alone_after is not None and owner is not None:
-            self._came.pop(owner, None)
-            self._came[owner] = time.monotonic()
-            while len(self._came) > 2:
-                del self._came[next(iter(self._came))]
+        if self._memory is None:
+            return
+        now = time.monotonic()
+        had = self._lately.pop(owner, None) or _Had(at=now)
+        had.came = now
+        self._lately[owner] = had
+        for one in list(self._lately):
+            if self._lately[one].came >= now - self._memory:
+                break
+            if not self._running[one] and not self.waiting_of(one):
+                del self._lately[one]
 
-    def _rank(self, line: tuple[int, Owner]) -> tuple[int, int, int]:
+    def _rank(self, line: tuple[int, Owner]) -> tuple[int, float, int, int]:
         lane, owner = line
-        return lane, self._running[owner], max(self._lines[line][0].number, self._served.get(owner, -1))
+        longest = max(self._lines[line][0].number, self._served.get(owner, -1))
+        return lane, self._had(owner), self._running[owner], longest
 
     def begin(self, owner: Owner) -> None:
         """Count one more as running, whether or not there is a place."""
@@ -292,6 +321,11 @@ class Turns:
         timer = asyncio.get_running_loop().call_later(seconds, leave)
         _leave_request.set(leave)
         return leave
+
+    def hold(self, owner: Owner, *, seconds: float) -> None:
+        """Count one more of an owner's as running for some seconds, whether or not there is a place."""
+        self._queue.begin(owner)
+        asyncio.get_running_loop().call_later(seconds, self._end, owner)
 
     async def give_way(self, owner: Owner) -> None:
         """Between two pieces of long work under a turn: let those go first who have fewer running."""

@@ -7,6 +7,7 @@ import atexit
 import contextvars
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -53,14 +54,14 @@ def somebody_waits() -> Iterator[None]:
 
 _URGENT, _NORMAL = range(2)  # lanes
 
-_ALONE_SECONDS = 3.0  # until a user has all threads, since nobody else came
+_MEMORY = 3.0  # seconds for which it counts what a user has had of the threads
 
 # Seconds that the end of the process waits for each job that is running.
 _LAST_JOB = 10
 
 
 class ModelThreads:
-    """Runs jobs, urgent ones first, otherwise by turns between users. The threads start with the first job.
+    """Runs jobs, urgent ones first, otherwise those of whoever has had least lately. The first job starts the threads.
 
     An executor would serve a question after a whole folder of documents: its queue is first come, first served.
     """
@@ -71,7 +72,7 @@ class ModelThreads:
         self.count = count  # jobs that run at once
         self.kind, self.refused = name.partition("-")[0], 0
         self._jobs = FairQueue[tuple[Future[Any], Callable[[], Any]]](
-            limit=count, share=(count + 1) // 2, alone_after=_ALONE_SECONDS
+            limit=count, share=(count + 1) // 2, memory=_MEMORY
         )
         self._threads: list[threading.Thread] = []
         self._changed = threading.Condition()
@@ -136,8 +137,9 @@ class ModelThreads:
                         self._stopping.discard(this)
                         return
                     self._changed.wait()
+            began = time.monotonic()
             run_job(*place.item)
             with self._changed:
-                self._jobs.end(place.owner)
+                self._jobs.end(place.owner, seconds=time.monotonic() - began)
                 self._changed.notify()
             del place  # its result may be large

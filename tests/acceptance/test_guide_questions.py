@@ -40,7 +40,7 @@ class Promise(NamedTuple):
 UNSURE = ("uncertain", "out_of_scope")
 PROMISES = [
     Promise("What fees does a loan have?", "$75"),
-    Promise("¿Qué documentos necesito para empadronarme?", "hoja padronal"),
+    Promise("¿Cuál es la tasa del DNI?", "12 euros"),
     Promise("Quelle était la valeur du stock à la fin du mois de mars ?", "18,4 millions"),
     Promise("Quel est le taux de service ?", "95,8 %", ("can_proceed", "uncertain")),
     Promise("Who won the football final?", decisions=("out_of_scope",)),

@@ -69,7 +69,7 @@ def test_example_asks_itself(visit: Open) -> None:
     one = visit(locale="es-ES")
     one.page.click(".example >> nth=0")
     one.page.wait_for_selector(".why")
-    expect(one.page.locator(".turn h2")).to_contain_text("empadronarme", use_inner_text=True)
+    expect(one.page.locator(".turn h2")).to_contain_text("consumidor vulnerable severo", use_inner_text=True)
 
 
 def test_answer_is_copied_with_its_sources(visit: Open) -> None:

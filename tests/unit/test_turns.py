@@ -237,18 +237,48 @@ async def test_long_work_that_is_cancelled_while_it_gives_way_leaves_nothing() -
     assert turns.is_idle
 
 
-def test_who_is_alone_has_every_place_until_somebody_else_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    queue = FairQueue[int](limit=4, share=2, alone_after=3.0)
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time that `time.monotonic` tells, to be changed."""
+    time_told = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: time_told[0])
+    return time_told
+
+
+def test_who_is_alone_has_every_place_until_somebody_comes_who_has_had_less(now: list[float]) -> None:
+    queue = FairQueue[int](limit=4, share=2, memory=3.0)
     assert [queue.start(ANA) for _ in range(5)] == [True] * 4 + [False]
     for _ in range(4):
-        queue.end(ANA)
-    assert queue.start(BRUNO)
-    queue.end(BRUNO)
-    assert [queue.start(ANA) for _ in range(3)] == [True, True, False]
+        queue.end(ANA, seconds=1.0)
+    assert [queue.start(BRUNO) for _ in range(5)] == [True] * 4 + [False], "he has had less"
+    for _ in range(4):
+        queue.end(BRUNO, seconds=0.1)
+    assert [queue.start(ANA) for _ in range(3)] == [True, True, False], "she has had more"
     now[0] += 4
-    assert [queue.start(ANA) for _ in range(3)] == [True, True, False]
+    assert [queue.start(ANA) for _ in range(3)] == [True, True, False], "she has two, and he is forgotten"
+
+
+def test_of_those_who_wait_the_one_who_has_had_least_lately_goes_first(now: list[float]) -> None:
+    queue = FairQueue[str](limit=2, share=1, memory=3.0)
+    for owner, seconds in ((ANA, 1.0), (BRUNO, 0.1)):
+        assert queue.start(owner)
+        queue.end(owner, seconds=seconds)
+    for number in range(3):
+        queue.push(f"a{number}", ANA)
+    for number in range(3):
+        queue.push(f"b{number}", BRUNO)
+    assert [next_item(queue), next_item(queue)] == ["b0", "b1"]
+    queue.end(BRUNO, seconds=2.0)
+    assert next_item(queue) == "a0", "he has had more now"
+    now[0] += 30
+    queue.end(ANA)
+    queue.end(BRUNO, seconds=0.5)
+    assert next_item(queue) == "a1", "what she had is half forgotten every three seconds"
+
+
+def next_item(queue: FairQueue[str]) -> str | None:
+    place = queue.pop()
+    return None if place is None else place.item
 
 
 def test_the_service_itself_may_have_every_place() -> None:

@@ -136,11 +136,11 @@ def convert(fields: Mapping[str, Any], kind: type[_Kind]) -> _Kind:
 
 def _explain(message: str, kind: type, name: str) -> FieldError:
     """msgspec's message in plain English, for the top-level field."""
-    known = [field.encode_name for field in msgspec.structs.fields(kind)] if issubclass(kind, msgspec.Struct) else []
     if unknown := re.match(r"Object contains unknown field `(.*?)`(?: - at `\$\.(.*)`)?$", message, re.DOTALL):
         field = unknown[1][:_SHOWN]
         if unknown[2]:  # inside of another field
             return FieldError(f"{unknown[2][:_SHOWN]}.{field}", "is not a field of this request")
+        known = [one.encode_name for one in msgspec.structs.fields(kind)] if issubclass(kind, msgspec.Struct) else []
         near = difflib.get_close_matches(_OTHER_NAMES.get(field, field), known, n=1)
         hint = f"; did you mean {near[0]}?" if near else f"; its fields are {', '.join(known)}" if known else ""
         return FieldError(field, f"is not a field of this request{hint}")

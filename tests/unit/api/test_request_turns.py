@@ -39,6 +39,8 @@ class Service:
         self.application = SimpleNamespace(state=State({"services": services}))
         self.middleware = LimitedApplication(self.work, count_error=self.refused.append)
         self.long: Turns | None = None  # at which every request takes a turn
+        self.status = 200
+        self.is_whole = True  # whether replies have an end
 
     async def authenticate(self, headers: Mapping[str, str]) -> Identity:
         try:
@@ -55,8 +57,8 @@ class Service:
                 await self.go.acquire()
         finally:
             self.inside.remove(name)
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await send({"type": "http.response.start", "status": self.status, "headers": []})
+        await send({"type": "http.response.body", "body": b"", "more_body": not self.is_whole})
 
     @asynccontextmanager
     async def at_length(self) -> AsyncIterator[None]:
@@ -231,6 +233,44 @@ async def test_a_client_that_leaves_while_it_waits_costs_nothing(service: Servic
     assert service.began == AT_ONCE + 1  # and none of the fifty
 
 
+@pytest.mark.parametrize(("status", "is_whole"), [(400, True), (429, True), (499, True), (200, False)])
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_a_request_that_ends_in_vain_counts_for_a_while(
+    service: Service, monkeypatch: pytest.MonkeyPatch, status: int, is_whole: bool, is_long: bool
+) -> None:
+    monkeypatch.setattr(limits, "_IN_VAIN_SECONDS", 600.0)
+    service.status, service.is_whole = status, is_whole
+    service.long = Turns("model", limit=100) if is_long else None
+    service.go = asyncio.Semaphore(1_000)
+    for number in range(20):
+        await service.send("ana")
+        await service.send("unknown", network=f"192.0.2.{number}")
+    assert service.began == AT_ONCE + 20
+    await service.send("bruno")
+    assert service.began == AT_ONCE + 21, "nobody else waits for them"
+    for task in service.tasks:
+        task.cancel()
+
+
+async def test_requests_that_are_served_do_not_count_any_more(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "_IN_VAIN_SECONDS", 600.0)
+    service.go = asyncio.Semaphore(1_000)
+    for _ in range(20):
+        await service.send("ana")
+    assert service.began == 20
+    await service.end()
+
+
+async def test_what_was_in_vain_is_over_after_its_time(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_IN_VAIN_SECONDS", 0.02)
+    service.status, service.go = 404, asyncio.Semaphore(1_000)
+    for _ in range(AT_ONCE * 2):
+        await service.send("ana")
+    await until_began(service, AT_ONCE * 2)
+
+
 async def test_when_the_service_stops_nothing_is_left(service: Service) -> None:
     for _ in range(20):
         await service.send("ana")
@@ -277,4 +317,5 @@ async def test_routes_learn_who_was_found(service: Service) -> None:
     await service.send("ana")
     await service.send("unknown")
     assert seen == [Identity(user_id=service.users["ana"]), None]
-    await service.end()
+    for task in service.tasks:
+        await task
