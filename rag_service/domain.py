@@ -512,6 +512,7 @@ class Answer:
     text: str
     sources: tuple[Hit, ...]  # passages down to the last one above the threshold, best first
     shown: tuple[Hit, ...]  # those put before the model, [C1] first
+    context_tokens: int = 0  # of these
     citations: tuple[Citation, ...]
     decision: Decision
     reasons: tuple[Reason, ...] = ()  # why it is not `can_proceed`, what weighs most first

@@ -82,14 +82,16 @@ def find_follow_ups(answer: Answer) -> list[str]:
     shown: tuple[Citation | FoundPlace, ...] = (*answer.citations, *answer.places)
     cited = {one.chunk_id for one in shown}
     told = {fold(one.location.headings[-1]) for one in shown if one.location and one.location.headings}
+    asked = fold(answer.question)
     found: dict[str, None] = {}
     for hit in answer.sources:
-        if hit.chunk.id not in cited:
+        if hit.chunk.id not in cited and len(found) < MAX_FOLLOW_UPS:
             document = hit.chunk.document
             headings = dict.fromkeys(span.location.headings for span in hit.chunk.spans if span.location.headings)
             new = [path for path in headings if fold(path[-1]) not in told]
-            found |= dict.fromkeys(_from_headings(new, document.file_name, document.title, answer.language))
-    return [question for question in found if fold(question) != fold(answer.question)][:MAX_FOLLOW_UPS]
+            made = _from_headings(new, document.file_name, document.title, answer.language)
+            found |= dict.fromkeys(question for question in made if fold(question) != asked)
+    return list(found)[:MAX_FOLLOW_UPS]
 
 
 def _find_questions(text: str) -> list[str]:

@@ -17,7 +17,6 @@ from rag_service.api.http.bodies import AnyRequest
 from rag_service.api.http.documentation import problems
 from rag_service.api.http.problems import describe
 from rag_service.api.http.services import Services, ServicesDependency
-from rag_service.language.words import count_tokens
 from rag_service.observability.metrics import CONTENT_TYPE, Channel, Metrics
 from rag_service.retrieval.question import Question
 
@@ -45,8 +44,7 @@ async def metered_answer(
                         metrics.first_token(time.perf_counter() - started)
                 elif isinstance(event, AnswerComplete):
                     complete = True
-                    shown = event.answer.shown
-                    metrics.answer(event.answer, context_tokens=sum(count_tokens(hit.chunk.text) for hit in shown))
+                    metrics.answer(event.answer)
                 yield event
     except (GeneratorExit, asyncio.CancelledError):
         if not complete:

@@ -75,8 +75,8 @@ def guess_language(question: str, expected: Collection[str] = ()) -> str | None:
         expected: languages besides ours that are no surprise, such as those of the conversation.
     """
     if len(question) <= _OWN_SENTENCE:
-        return _guess(question, expected)
-    return _guess(_own_sentence(question), expected) or _guess(question, expected)
+        return _guess(question, tuple(expected))
+    return _guess(_own_sentence(question), tuple(expected)) or _guess(question, tuple(expected))
 
 
 def _own_sentence(question: str) -> str:
@@ -85,7 +85,8 @@ def _own_sentence(question: str) -> str:
     return _STOP.split(question[max(0, end - _OWN_SENTENCE) : end])[-1]
 
 
-def _guess(question: str, expected: Collection[str]) -> str | None:
+@kept_apart(1_000)  # the embeddings of questions that come again are kept, too
+def _guess(question: str, expected: tuple[str, ...]) -> str | None:
     ours, found = language_codes(), _recognise(question[:_READ])
     likely = {code: found[code] / (1 if code in (*ours, *expected) else _SURPRISE) for code in found}
     known = guess_known_language(question, expected)

@@ -206,7 +206,7 @@ class Metrics:
     def first_token(self, seconds: float) -> None:
         self._first_token.observe(seconds)
 
-    def answer(self, answer: Answer, *, context_tokens: int) -> None:
+    def answer(self, answer: Answer) -> None:
         """A complete answer."""
         used = answer.decision is not Decision.OUT_OF_SCOPE and bool(answer.shown)
         self._answers.labels(answer.decision.value, str(used).lower()).inc()
@@ -214,7 +214,7 @@ class Metrics:
         if answer.model_error is not None:
             self._degraded.labels("model").inc()
         if answer.shown:
-            self._context_tokens.observe(context_tokens)
+            self._context_tokens.observe(answer.context_tokens)
         self._tokens.labels("prompt").inc(answer.tokens.prompt)
         self._tokens.labels("completion").inc(answer.tokens.completion)
         for citation in answer.citations:

@@ -67,6 +67,7 @@ def make_node(
     """
     empty = (key for key, value in metadata.items() if value in (None, "", []))  # a line of a prompt that says nothing
     hidden = [*ids, *(key for key in extra if key not in metadata), *empty]
+    decided = {*_EMBEDDED, *hidden}
     node = TextNode(
         id_=chunk_id,
         text=text,
@@ -74,7 +75,7 @@ def make_node(
         end_char_idx=offsets[1],
         metadata={**extra, **metadata, **ids},
         excluded_llm_metadata_keys=hidden,
-        excluded_embed_metadata_keys=[*hidden, *(key for key in metadata if key not in {*_EMBEDDED, *hidden})],
+        excluded_embed_metadata_keys=[*hidden, *(key for key in metadata if key not in decided)],
         relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=str(ids["document_id"]))},
     )
     return NodeWithScore(node=node, score=score)

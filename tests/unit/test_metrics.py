@@ -50,7 +50,7 @@ def test_two_applications_count_apart() -> None:
 
 def test_an_answer_counts_its_parts() -> None:
     metrics = Metrics()
-    metrics.answer(dataclasses.replace(ANSWER, unmarked_sentences=2), context_tokens=420)
+    metrics.answer(dataclasses.replace(ANSWER, unmarked_sentences=2, context_tokens=420))
     found = values(metrics)
     assert found["rag_answers_total{decision=can_proceed,rag_used=true}"] == 1
     assert found["rag_tokens_total{kind=prompt}"] == 210
@@ -67,7 +67,7 @@ def test_an_answer_without_context_used_no_retrieval() -> None:
     metrics = Metrics()
     empty: dict[str, Any] = {"sources": (), "shown": (), "citations": (), "decision": Decision.OUT_OF_SCOPE}
     nothing: Answer = dataclasses.replace(ANSWER, **empty)
-    metrics.answer(nothing, context_tokens=0)
+    metrics.answer(nothing)
     found = values(metrics)
     assert found["rag_answers_total{decision=out_of_scope,rag_used=false}"] == 1
     assert found["rag_context_tokens_count"] == 0
@@ -115,7 +115,7 @@ def test_promised_speeds_are_bucket_borders() -> None:
     text = Metrics()
     text.first_token(0.1)
     text.retrieval("search", (), {"dense": 1.0})
-    text.answer(ANSWER, context_tokens=1)
+    text.answer(ANSWER)
     found = values(text)
     for promised in ("rag_retrieval_seconds_bucket{le=0.05}", "rag_first_token_seconds_bucket{le=1.5}",
                      "rag_answer_seconds_bucket{le=4.0}"):  # fmt: skip
@@ -127,5 +127,5 @@ def test_labels_come_from_closed_sets() -> None:
         *("verified", "unchecked", "contradicted", "misattributed", "not_found")
     }
     metrics = Metrics()
-    metrics.answer(dataclasses.replace(ANSWER, citations=(UNSUPPORTED,)), context_tokens=1)
+    metrics.answer(dataclasses.replace(ANSWER, citations=(UNSUPPORTED,)))
     assert not re.search(r"Lyon|unidades", metrics.render().decode())

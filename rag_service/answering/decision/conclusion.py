@@ -97,6 +97,7 @@ class Concluder:
             text=checked.text,
             sources=draft.sources,
             shown=draft.shown,
+            context_tokens=draft.context_tokens,
             citations=checked.citations,
             decision=decide(doubts),
             reasons=make_reasons(doubts, self._prompts.messages, run.language),

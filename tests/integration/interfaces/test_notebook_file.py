@@ -54,7 +54,7 @@ async def test_it_runs_from_an_empty_folder(notebook: Any, tmp_path: Path, monke
         if "text/html" in output.get("data", {})
     ]
     page = "\n".join(shown)
-    assert "empadronamiento.es.md" in page
+    assert "renovacion-dni.es.md" in page
     assert "rapport-stocks-mars.fr.md" in page
     assert "retirement-plan-loans.en.md" in page
     decided = page.count(">can_proceed<") + page.count(">uncertain<")
