@@ -78,7 +78,13 @@ def check_guardrails(text: str) -> None:
 def answer_by_quotation(question: str) -> None:
     document = make_hit("The pass costs 40 euros a month. " * 100)
     evidence = Evidence(question=question, language="en", hits=(document,), weights={"pass": 1.0})
-    asyncio.run(choose_quotes(evidence, None))
+
+    async def compute_here(work: Callable[..., object], *arguments: object) -> object:
+        return work(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "to_thread", compute_here)  # the time of this thread is measured
+        asyncio.run(choose_quotes(evidence, None))
 
 
 def find_gold(text: str) -> None:

@@ -71,33 +71,43 @@ async def choose_quotes(
         deadline: time of the event loop from which words alone choose; None: none.
         recent: keeps vectors of sentences.
     """
-    candidates, features = rate_by_words(evidence)
-    if not candidates:
+    every, features = await asyncio.to_thread(rate_by_words, evidence)
+    if not every:
         return Quotes(evidence=evidence)
-    every, scores = candidates, features @ load_weights(evidence.language).words
-    by_words = [candidates[number] for number in np.argsort(-scores, kind="stable")]
-    is_degraded = False
+    by_words: np.ndarray = features @ load_weights(evidence.language).words
+    candidates, scores, is_degraded = every, by_words, False
     if embedding is not None:
         try:
             async with asyncio.timeout_at(deadline):
-                candidates, scores = await _compare(evidence, candidates, features, embedding, reader, scale, recent)
+                candidates, scores = await _compare(evidence, every, features, embedding, reader, scale, recent)
         except (EmbeddingError, TimeoutError) as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
             is_degraded = True
+    quotes = await asyncio.to_thread(_quote_best, evidence, candidates, scores, every, by_words)
+    return replace(quotes, is_degraded=is_degraded)
+
+
+def _quote_best(
+    evidence: Evidence,
+    candidates: Sequence[Sentence],
+    scores: np.ndarray,
+    every: Sequence[Sentence],
+    by_words: np.ndarray,
+) -> Quotes:
+    """The quotes and places by `scores` of the candidates, then by those of every sentence by words."""
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
     quotes = sorted(_merge_copies(join_runs(candidates, shares.tolist())), key=itemgetter(1), reverse=True)
     first, lead = quotes[0]
     amending = _find_amending(first, every, evidence.hits)
     best, *others = (candidates[number] for number in np.argsort(-scores, kind="stable"))
-    ranked = [best, *amending, *others, *by_words]
+    ranked = [best, *amending, *others, *(every[number] for number in np.argsort(-by_words, kind="stable"))]
     return Quotes(
         evidence=evidence,
         sentences=(first, *amending),
         places=tuple(cut_places(ranked, every, evidence.hits, evidence.question, evidence.language)),
         lead=lead,
         unmatched=first.unmatched,
-        is_degraded=is_degraded,
     )
 
 

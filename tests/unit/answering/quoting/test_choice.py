@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from llama_index.core import MockEmbedding
 
 from rag_service.answering.proof.verify import verify_answer
+from rag_service.answering.quoting import choice
 from rag_service.answering.quoting.choice import (
     choose_quotes,
     rate_by_vectors,
@@ -36,6 +38,22 @@ REFUSAL = "The documents do not answer this question."
 def evidence(question: str, *hits: Hit, language: str = "en") -> Evidence:
     weights = dict.fromkeys(terms(question, language), 2.0)
     return Evidence(question=question, language=language, hits=hits, weights=weights, refusal=REFUSAL)
+
+
+async def test_sentences_are_rated_outside_of_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    for name in ("rate_by_words", "_quote_best"):
+        monkeypatch.setattr(choice, name, noting_thread(getattr(choice, name), threads))
+    assert await best("Where is gate 4?", "Gate 4 is in the north.") == "Gate 4 is in the north."
+    assert len(threads) == 2 and threading.get_ident() not in threads
+
+
+def noting_thread(work: Callable[..., Any], threads: list[int]) -> Callable[..., Any]:
+    def noted(*arguments: Any) -> Any:
+        threads.append(threading.get_ident())
+        return work(*arguments)
+
+    return noted
 
 
 async def choose(asked: Evidence, *options: Any, **more: Any) -> Sequence[Sentence]:
