@@ -192,7 +192,7 @@ def test_a_replica_that_stands_still_costs_one_search_its_timeout(serve: Serve, 
         assert served(client, "failed") == 1
         started = time.monotonic()
         assert ask(client)
-        assert time.monotonic() - started < 2.0
+        assert time.monotonic() - started < 2.9  # its timeout would be 3.0
         assert served(client, "down") == 1
     finally:
         send(signal.SIGCONT, standing)
