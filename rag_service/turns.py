@@ -9,7 +9,8 @@ that the requests of one user make nobody else wait for more than what already r
 running, the one who has waited longest since the last turn goes first, as in stochastic fair queueing (McKenney,
 INFOCOM 1990); a full queue drops the newest request of the longest line, not the one that comes last.
 
-Order is by numbers that only rise, never by a clock.
+Order is by numbers that only rise; a queue with a memory goes by the time that each has had, by a clock that only
+rises.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class RelevanceFitter:
         log.info("relevance_fitting", model=model, texts=self.progress.total)
         passages = [await self._embed(some.passages, "passage") for some in sets]
         first = [await self._embed(_texts(some)[:SCALE_QUESTIONS], "query") for some in sets]
-        scales = await asyncio.to_thread(lambda: fit_scales(_join(sets, passages, first)))
+        scales = await asyncio.to_thread(fit_scales, await asyncio.to_thread(_join, sets, passages, first))
         await self._store(ModelFit(model=model, revision=revision, scales=scales))
         log.info("relevance_scaled", model=model)
         rest = [await self._embed(_texts(some)[SCALE_QUESTIONS:], "query") for some in sets]

@@ -94,7 +94,7 @@ def _quote_best(
     every: Sequence[Sentence],
     by_words: np.ndarray,
 ) -> Quotes:
-    """The quotes and places by `scores` of the candidates, then by those of every sentence by words."""
+    """Return the quotes, and the places: the candidates by their scores, then every sentence by words."""
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
     quotes = sorted(_merge_copies(join_runs(candidates, shares.tolist())), key=itemgetter(1), reverse=True)

@@ -269,6 +269,7 @@ async def test_what_was_in_vain_is_over_after_its_time(service: Service, monkeyp
     for _ in range(AT_ONCE * 2):
         await service.send("ana")
     await until_began(service, AT_ONCE * 2)
+    assert service.began == AT_ONCE * 2, "the second half waited for the first one's time"
 
 
 async def test_when_the_service_stops_nothing_is_left(service: Service) -> None:
