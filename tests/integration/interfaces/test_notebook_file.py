@@ -11,9 +11,11 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.loop_watch import slowness
+
 pytestmark = pytest.mark.slow
 
-SECONDS = 120
+SECONDS = 120  # of processor time
 
 
 def cpu_seconds() -> float:
@@ -39,13 +41,11 @@ async def test_it_runs_from_an_empty_folder(notebook: Any, tmp_path: Path, monke
         monkeypatch.delenv(name)
     monkeypatch.setenv("RAG_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    client = NotebookClient(
-        notebook, timeout=5 * SECONDS, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
-    )
+    client = NotebookClient(notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": tmp_path}})
     before = cpu_seconds()
     await client.async_execute()
     # Wall time would measure whatever else the machine does; an idle one with a core is no slower than this.
-    assert cpu_seconds() - before <= SECONDS
+    assert (cpu_seconds() - before) / slowness() <= SECONDS
     shown = [
         output.data["text/html"]
         for cell in notebook.cells

@@ -82,7 +82,7 @@ WRONG: list[tuple[str, Any, str]] = [
 def test_what_programs_send_is_answered(shared: Served, program: str) -> None:
     body, ignored = BODIES[program]
     reply = httpx.post(
-        f"{shared.url}/v1/chat/completions", json={"model": "rag-service", **body}, trust_env=False, timeout=10
+        f"{shared.url}/v1/chat/completions", json={"model": "rag-service", **body}, trust_env=False, timeout=60
     )
     assert reply.status_code == 200, reply.text
     events = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: {")]
