@@ -186,7 +186,7 @@ class Reader:
             row = self._owner.execute("SELECT count(*) FROM rag.procrastinate_workers").fetchone()
             return row is not None and row[0] > 0
         try:
-            return httpx.get(f"http://127.0.0.1:{self._port}/health", trust_env=False).status_code == 200
+            return httpx.get(f"http://127.0.0.1:{self._port}/health", timeout=60, trust_env=False).status_code == 200
         except httpx.TransportError:
             return False
 

@@ -97,7 +97,7 @@ def test_a_value_that_is_wrong_is_refused_even_without_effect(
 ) -> None:
     for address, asked in (("chat/completions", {"messages": ASKED}), ("responses", {"input": QUESTION})):
         body = {"model": "rag-service", **asked, field: value}
-        reply = httpx.post(f"{shared.url}/v1/{address}", json=body, trust_env=False)
+        reply = httpx.post(f"{shared.url}/v1/{address}", json=body, timeout=60, trust_env=False)
         error = reply.json()["error"]
         assert (reply.status_code, error["param"], error["type"]) == (400, field, "invalid_request_error")
         assert f"{field} {told}" in error["message"]

@@ -104,7 +104,7 @@ def test_the_server_ends_with_a_service_that_is_killed() -> None:
         assert service.stdout is not None
         url, number = next(line for line in service.stdout if line.startswith("http")).split()  # after lines of the log
         server = psutil.Process(int(number))
-        assert httpx.get(f"{url}/v1/models").status_code == 401  # nobody else on this machine may use it
+        assert httpx.get(f"{url}/v1/models", timeout=60).status_code == 401  # nobody else on this machine may use it
         service.kill()
     wait_until(lambda: _has_ended(server))
 
