@@ -37,6 +37,9 @@ def make_settings(ollama: OllamaDouble) -> MakeSettings:
             "embedding_provider": "ollama",
             "embedding_model": "bge-m3",
             "ollama_url": ollama.url,
+            "first_token_timeout": 300.0,  # no test waits that long
+            "token_timeout": 300.0,
+            "answer_timeout": 600.0,
         }
         return Settings(**(defaults | overrides))  # type: ignore[arg-type]
 
