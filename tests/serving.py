@@ -17,9 +17,14 @@ import httpx
 import uvicorn
 from litestar import Litestar
 
+PATIENCE = 60.0  # seconds for what takes milliseconds, on a machine that may be slow and busy
 
-def wait_until(condition: Callable[[], Any], seconds: float = 10) -> float:
-    """Wait for a condition; how long it took."""
+
+def wait_until(condition: Callable[[], Any], seconds: float = PATIENCE) -> float:
+    """Wait for a condition; how long it took.
+
+    What a time limit of the service would bring about as well proves nothing unless that limit is longer.
+    """
     started = time.monotonic()
     while not condition():
         assert time.monotonic() - started < seconds, "waited in vain"
@@ -43,7 +48,7 @@ def leave_when(condition: Callable[[], Any], client: httpx.Client, url: str, que
     """Ask a question of the application, and close the connection without a reply once the condition holds."""
     body = json.dumps({"query": question}).encode()
     head = f"POST {url} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=20) as connection:
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=PATIENCE) as connection:
         connection.sendall(head.encode() + b"\r\n\r\n" + body)
         wait_until(condition)
 
@@ -64,12 +69,12 @@ def served(application: Litestar, *, grace_seconds: int = 2) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        wait_until(lambda: server.started or not thread.is_alive(), 60)
+        wait_until(lambda: server.started or not thread.is_alive(), 180)
         assert server.started, "the application did not start"
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
 
 
 @contextmanager
@@ -77,7 +82,7 @@ def serving(application: Litestar, *, grace_seconds: int = 2) -> Iterator[httpx.
     """A client of the running application."""
     with (
         served(application, grace_seconds=grace_seconds) as url,
-        httpx.Client(base_url=url, timeout=20, trust_env=False) as client,
+        httpx.Client(base_url=url, timeout=PATIENCE, trust_env=False) as client,
     ):
         yield client
 
@@ -94,7 +99,7 @@ async def serving_here(application: Litestar) -> AsyncIterator[httpx.AsyncClient
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE, trust_env=False) as client:
             yield client
     finally:
         server.should_exit = True

@@ -65,7 +65,9 @@ class SmallModel:
             "openai_url": f"{url}/v1",
             "openai_api_key": server.key,
         }
-        self._client = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {server.key}"}, trust_env=False)
+        self._client = httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {server.key}"}, timeout=60, trust_env=False
+        )
 
     def busy_slots(self) -> int:
         """Answers that are being written now."""

@@ -15,12 +15,11 @@ from rag_service.store.documents.catalogue import (
     DocumentChoice,
     DocumentOrder,
     StoredDocument,
-    list_documents,
     read_document,
+    read_documents,
     remove_document,
 )
 from rag_service.store.documents.documents import find_document
-from rag_service.store.rows import LIMIT_MAX, Slice
 
 
 @click.group()
@@ -35,10 +34,11 @@ def list_command(corpus_name: str | None, tag: str | None) -> None:
     """List documents by name."""
 
     async def read(connection: Connection) -> list[Sequence[object]]:
+        choice = DocumentChoice(tag=tag, order=DocumentOrder.NAME)
         return [
             (one.id, corpus.name, one.name, one.status.value, one.chunk_count, f"{one.updated_at:%Y-%m-%d %H:%M}")
             for corpus in await _find_corpora(connection, corpus_name)
-            for one in await _list_all(connection, corpus, tag)
+            for one in await read_documents(connection, corpus.id, choice)
         ]
 
     print_table(("ID", "CORPUS", "NAME", "STATE", "PASSAGES", "CHANGED"), run_as_administrator(read))
@@ -89,16 +89,6 @@ async def _find_corpora(connection: Connection, name: str | None) -> Sequence[Co
     """All corpora, or those of a name or id. Raises InputError if there is none."""
     there = await select_corpora(connection, "TRUE", {})
     return there if name is None else choose_corpora(there, name)
-
-
-async def _list_all(connection: Connection, corpus: Corpus, tag: str | None) -> list[StoredDocument]:
-    choice = DocumentChoice(tag=tag, order=DocumentOrder.NAME)
-    found: list[StoredDocument] = []
-    while page := (
-        await list_documents(connection, corpus.id, Slice(offset=len(found), limit=LIMIT_MAX), choice)
-    ).items:
-        found += page
-    return found
 
 
 async def _find(connection: Connection, name: str) -> StoredDocument:

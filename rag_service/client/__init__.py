@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from rag_service.client.asking import AskOptions, SearchOptions
-from rag_service.client.results import CitedAnswer, ImportReport, IngestedFile, IngestReport, Passages, Table, table
+from rag_service.client.records import records
+from rag_service.client.results import (
+    CitedAnswer,
+    Documents,
+    ImportReport,
+    IngestedFile,
+    IngestReport,
+    Passages,
+    Table,
+    table,
+)
 from rag_service.client.service import Corpora, CorpusView, Service
 from rag_service.errors import ConfigurationError
 from rag_service.settings import load_settings
@@ -33,6 +43,7 @@ __all__ = [
     "CitedAnswer",
     "Corpora",
     "CorpusView",
+    "Documents",
     "ImportReport",
     "IngestReport",
     "IngestedFile",
@@ -41,6 +52,7 @@ __all__ = [
     "Service",
     "Table",
     "open_service",
+    "records",
     "table",
 ]
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rag_service.api.agents.history import keep_answers
-from rag_service.api.corpora.schemas import CorpusBody, ImportBody
+from rag_service.api.corpora.documents import present_document
+from rag_service.api.corpora.schemas import CorpusBody, DocumentBody, ImportBody
 from rag_service.api.corpora.transfer import present_import
 from rag_service.api.http.check import check_events, check_text
 from rag_service.api.http.events import WireEvent, present_events
@@ -38,8 +39,9 @@ from rag_service.retrieval.found import Found
 from rag_service.retrieval.question import Mode, Question
 from rag_service.settings import Settings
 from rag_service.store.accounts.conversations import read_history
-from rag_service.store.corpora import select_corpora
+from rag_service.store.corpora import read_corpus, select_corpora
 from rag_service.store.database import Connection
+from rag_service.store.documents.catalogue import DocumentChoice, DocumentOrder, read_documents
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.search.passages import read_passages
 from rag_service.tasks import end_tasks
@@ -210,3 +212,10 @@ class EmbeddedBackend:
         async with self.transaction() as connection:
             found = await select_corpora(connection, "TRUE", {})
         return [present(CorpusBody, corpus, index=corpus.index_name) for corpus in found]
+
+    async def documents(self, corpus_id: UUID) -> list[DocumentBody]:
+        async with self.transaction() as connection:
+            corpus = await read_corpus(connection, corpus_id)
+            found = await read_documents(connection, corpus_id, DocumentChoice(order=DocumentOrder.NAME))
+        fingerprints = self.components.fingerprints
+        return [present_document(one, corpus, fingerprints) for one in found]

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from rag_service.api.agents.schemas import KeptAnswerBody
-from rag_service.api.corpora.schemas import CorpusBody, CorpusList, ImportBody
+from rag_service.api.corpora.schemas import CorpusBody, CorpusList, DocumentBody, DocumentList, ImportBody
 from rag_service.api.http.events import NDJSON, WireEvent
 from rag_service.api.http.schemas import (
     AnswerBody,
@@ -48,7 +48,7 @@ _EVENTS: _Kinds = {
     "done": DoneData,
 }
 
-_PAGE = 100  # corpora per request
+_PAGE = 100  # corpora or documents per request
 _PATIENT = httpx.Timeout(None, connect=10.0)  # an import embeds for hours where the model is another one
 _TIMEOUT = httpx.Timeout(300.0, connect=10.0)  # a busy model takes long to answer
 
@@ -164,10 +164,17 @@ class RemoteBackend:
             )
 
     async def corpora(self) -> list[CorpusBody]:
-        found: list[CorpusBody] = []
+        return await self._read_all("/api/v1/corpora", CorpusList)
+
+    async def documents(self, corpus_id: UUID) -> list[DocumentBody]:
+        return await self._read_all(f"/api/v1/corpora/{corpus_id}/documents", DocumentList, sort="name")
+
+    async def _read_all(self, path: str, kind: type[Any], **query: str) -> list[Any]:
+        """The items of all pages of a list."""
+        found: list[Any] = []
         while True:
-            part = {"offset": len(found), "limit": _PAGE}
-            page = await self._request("GET", "/api/v1/corpora", CorpusList, params=part)
+            part = {**query, "offset": len(found), "limit": _PAGE}
+            page = await self._request("GET", path, kind, params=part)
             found += page.items
             if not page.items or len(found) >= page.total:
                 return found

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 from uuid import UUID
 
 from rag_service.answering.quoting.quotes import SHOWN_PLACES
 from rag_service.api.agents.schemas import KeptAnswerBody
-from rag_service.api.corpora.schemas import ImportBody
+from rag_service.api.corpora.schemas import DocumentBody, ImportBody
 from rag_service.api.http.schemas import (
     AnswerBody,
     CheckBody,
@@ -182,6 +182,27 @@ class Passages(Items[PassageBody]):
         return passages_html(self.question, self.language, self.items)
 
 
+class ListedDocument(DocumentBody, kw_only=True, frozen=True, rename="camel"):
+    """A document with the state of its latest upload, and the name of its corpus."""
+
+    corpus: str
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Documents(Items[ListedDocument]):
+    """Stored documents, by corpus and name."""
+
+    def __repr__(self) -> str:
+        return repr(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table()._repr_html_()
+
+    def _table(self) -> Table:
+        rows = [(d.corpus, d.name, d.language or "", d.status, d.chunk_count, d.size_bytes) for d in self.items]
+        return table(("corpus", "name", "language", "status", "chunks", "bytes"), rows)
+
+
 @dataclass(frozen=True, kw_only=True)
 class IngestedFile:
     """The outcome of ingesting a file."""
@@ -267,6 +288,15 @@ def _as_text(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else _UNSHOWN.sub("\ufffd", str(value))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table for the last expression of a notebook cell: column names, and rows of values."""
-    return Table(head=head, rows=[tuple(row) for row in rows])
+def table(head: Sequence[str], rows: Iterable[Sequence[object] | Mapping[str, object]]) -> Table:
+    """A table for the last expression of a notebook cell: column names, and rows of values, or `records`.
+
+    Of records only the named columns are shown, None as nothing. Raises KeyError for a name that they do not have.
+    """
+    return Table(head=head, rows=[_read_row(head, row) for row in rows])
+
+
+def _read_row(head: Sequence[str], row: Sequence[object] | Mapping[str, object]) -> Sequence[object]:
+    if isinstance(row, Mapping):
+        return tuple("" if row[name] is None else row[name] for name in head)
+    return tuple(row)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from uuid import UUID
 
+import msgspec
+
 from rag_service.api.corpora.schemas import CorpusBody
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, CheckBody, CheckedPassage, CheckRequest, PassageBody
 from rag_service.client.asking import AskOptions, SearchOptions, make_answer_request, make_request
@@ -16,7 +18,16 @@ from rag_service.client.background_loop import BackgroundLoop
 from rag_service.client.event_stream import EventStream
 from rag_service.client.html import table_html
 from rag_service.client.ingesting import ingest_files
-from rag_service.client.results import CitedAnswer, ImportReport, IngestReport, Items, Passages, TextCheck
+from rag_service.client.results import (
+    CitedAnswer,
+    Documents,
+    ImportReport,
+    IngestReport,
+    Items,
+    ListedDocument,
+    Passages,
+    TextCheck,
+)
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError, NotFoundError
 from rag_service.sources.files import Paths, find_files
@@ -37,13 +48,30 @@ if TYPE_CHECKING:
 
 
 class Searchable:
-    """All corpora, or some, as LlamaIndex objects."""
+    """The documents of all corpora, or of some, listed and as LlamaIndex objects."""
 
-    def __init__(self, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend, corpus_ids: Sequence[UUID] = ()):
-        """Empty `corpus_ids`: all."""
+    def __init__(
+        self, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend, corpora: Sequence[CorpusBody] = ()
+    ):
+        """Empty `corpora`: all."""
         self._loop = loop
         self._backend = backend
-        self._corpus_ids = list(corpus_ids)
+        self._corpora = corpora
+
+    def documents(self) -> Documents:
+        """The documents that the caller may see, by corpus and name, whatever their state.
+
+        Raises NotFoundError if the corpus is gone.
+        """
+
+        async def read() -> list[ListedDocument]:
+            return [
+                ListedDocument(corpus=corpus.name, **msgspec.structs.asdict(document))
+                for corpus in self._corpora or await self._backend.corpora()
+                for document in await self._backend.documents(corpus.id)
+            ]
+
+        return Documents(items=tuple(self._loop.run(read())))
 
     @property
     def retriever(self) -> ServiceRetriever:
@@ -72,7 +100,7 @@ class Searchable:
         return self.query_engine(top_k=similarity_top_k, filter=filters, streaming=streaming)
 
     def _request(self) -> AnswerRequest:
-        return AnswerRequest(query="", corpus_ids=self._corpus_ids)
+        return AnswerRequest(query="", corpus_ids=[one.id for one in self._corpora])
 
 
 class Service(Searchable):
@@ -270,7 +298,7 @@ class Service(Searchable):
         return _as_check(self._loop.run(self._backend.check(request)))
 
     def corpora(self) -> Corpora:
-        """The corpora that the caller may see, each with its own retriever and query engine."""
+        """The corpora that the caller may see, each with its own documents, retriever and query engine."""
         found = self._loop.run(self._backend.corpora())
         return Corpora(items=tuple(CorpusView(info, self._loop, self._backend) for info in found))
 
@@ -372,10 +400,10 @@ def _as_check(body: CheckBody) -> TextCheck:
 
 
 class CorpusView(Searchable):
-    """A corpus with its own LlamaIndex objects."""
+    """A corpus with its documents and its own LlamaIndex objects."""
 
     def __init__(self, info: CorpusBody, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend):
-        super().__init__(loop, backend, [info.id])
+        super().__init__(loop, backend, [info])
         self.info = info
         self.id = info.id
         self.name = info.name

@@ -39,7 +39,7 @@ def started(
         yield process
     finally:
         process.kill()
-        process.join(10)
+        process.join(60)
         process.close()
 
 
@@ -50,7 +50,7 @@ def tell_stacks(process: ForkServerProcess) -> None:
     time.sleep(1)
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str], *, seconds: float = 120) -> tuple[int, str, str]:
+def run(arguments: Sequence[str], environment: Mapping[str, str], *, seconds: float = 300) -> tuple[int, str, str]:
     """(exit code, what was printed, what was said on standard error) of a command.
 
     `environment` is added to this process's, without its settings of the product and of Hugging Face.

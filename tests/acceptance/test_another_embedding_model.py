@@ -47,14 +47,14 @@ def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: Ol
     code, said = run(new, "ask", question)  # by its words
     assert "30 de mayo" in said
     with cli_process.started(["worker"], os.environ | new, folder=tmp_path, output=tmp_path / "worker.txt") as worker:
-        for _ in range(60):
+        for _ in range(200):
             if "All documents match the current settings" in run(new, "reingest", "--dry-run")[1]:
                 break
             time.sleep(0.5)
         else:
             raise AssertionError("the document was not made anew")
         worker.terminate()
-        worker.join(30)
+        worker.join(100)
     embedded = [body for body in ollama.bodies("/api/embed") if body["model"] == "large"]
     assert any("30 de mayo" in text for body in embedded for text in body["input"])
     assert "30 de mayo" in run(new, "ask", question)[1]

@@ -47,7 +47,7 @@ class Front:
 
     @property
     def client(self) -> httpx.Client:
-        return httpx.Client(headers={"Authorization": f"Bearer {self.service.admin.key}"}, timeout=30, trust_env=False)
+        return httpx.Client(headers={"Authorization": f"Bearer {self.service.admin.key}"}, timeout=120, trust_env=False)
 
 
 @pytest.fixture(params=["nginx", "caddy"])
@@ -111,7 +111,7 @@ def test_clients_get_streams_in_pieces_and_addresses_that_lead_back(front: Front
 
     with ThreadPoolExecutor() as pool:  # Playwright keeps an event loop of its own in this thread
         found = pool.submit(lambda: asyncio.run(_search(front))).result()
-    original = httpx.get(found["url"], headers=_key(front), trust_env=False)
+    original = httpx.get(found["url"], headers=_key(front), timeout=120, trust_env=False)
     assert (found["url"].startswith(front.url), original.text) == (True, NOTE)
 
 
@@ -121,7 +121,7 @@ def _key(front: Front) -> dict[str, str]:
 
 async def _search(front: Front) -> dict[str, Any]:
     async with (
-        httpx2.AsyncClient(headers=_key(front), timeout=30, trust_env=False) as http,
+        httpx2.AsyncClient(headers=_key(front), timeout=120, trust_env=False) as http,
         Client(streamable_http_client(f"{front.url}/mcp", http_client=http)) as client,
     ):
         result = await client.call_tool("search", {"query": QUESTION})

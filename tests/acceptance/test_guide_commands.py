@@ -158,11 +158,11 @@ class Reader:
                 assert process.is_alive(), output.read_text()
                 return self._works(arguments[0])
 
-            wait_until(up, 120)
+            wait_until(up, 300)
             if "--port" in arguments:  # the README's, which shows what to ask of it
                 self._ask()
             process.terminate()
-            process.join(60)
+            process.join(180)
             if process.exitcode in (0, -signal.SIGTERM):  # uvicorn ends in order, then by the signal
                 return None
             if process.exitcode is None:
@@ -178,7 +178,7 @@ class Reader:
         script = "\n".join(blocks).replace("localhost:8000", f"127.0.0.1:{self._port}")
         if shutil.which("curl") is not None:
             asked = ["sh", "-eu", "-c", script.replace("curl -s", "curl --fail-with-body -s")]
-            said = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=True).stdout
+            said = subprocess.run(asked, capture_output=True, text=True, timeout=300, check=True).stdout
             assert '"citations"' in said and "event: done" in said
 
     def _works(self, command: str) -> bool:
@@ -186,14 +186,14 @@ class Reader:
             row = self._owner.execute("SELECT count(*) FROM rag.procrastinate_workers").fetchone()
             return row is not None and row[0] > 0
         try:
-            return httpx.get(f"http://127.0.0.1:{self._port}/health", trust_env=False).status_code == 200
+            return httpx.get(f"http://127.0.0.1:{self._port}/health", timeout=60, trust_env=False).status_code == 200
         except httpx.TransportError:
             return False
 
     def _until_its_client_leaves(self, arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
         output = self._folder / "output.txt"
         with started(arguments, environment, folder=self._folder, output=output) as process:
-            process.join(60)
+            process.join(180)
             return None if process.exitcode == 0 else f"exit code {process.exitcode}: {output.read_text()}"
 
 

@@ -72,7 +72,7 @@ def test_every_curl_example_succeeds(service: tuple[str, str], tmp_path: Path) -
     lines = [line if "$KEY" in line else line.replace('-H "Content-Type', sign_in) for line in lines]
     outcome = subprocess.run(
         ["sh", "-eu", "-c", "\n".join(lines)], cwd=tmp_path, env={"KEY": key, "PATH": "/usr/local/bin:/usr/bin:/bin"},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     for shown in ('"citations"', "event: final", "http/1.1 202", '"filename":"parking.txt"'):

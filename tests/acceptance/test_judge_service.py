@@ -160,7 +160,7 @@ async def test_a_judge_that_hangs_or_fails_costs_its_time_limit_and_not_the_answ
         ollama.script("/api/chat", chat(Say(REWORDED), Done()))
         began = time.monotonic()
         answer = await components.engine.answer(Question(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1))
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 40  # a model has a minute
         assert [citation.status.value for citation in answer.citations] == ["unchecked"]
         assert answer.text == REWORDED
         assert 'rag_judged_claims_total{verdict="none"} 1.0' in components.metrics.render().decode()

@@ -79,7 +79,7 @@ class OwnLLM(CustomLLM):
                 if number == self.exits_after:
                     raise SystemExit("secret detail")
                 if number == self.hangs_after:
-                    RELEASE.wait(30)
+                    RELEASE.wait(300)
                 delta = word if not text else f" {word}"
                 text += delta
                 yield CompletionResponse(text=text, delta=delta)
@@ -101,7 +101,7 @@ class Misbehaving(BaseNodePostprocessor):
             case "raise":
                 raise RuntimeError("secret detail")
             case "hang":
-                RELEASE.wait(30)
+                RELEASE.wait(300)
             case "none":
                 return None  # type: ignore[return-value]
             case "nothing":
@@ -199,7 +199,7 @@ async def test_an_own_llm_that_hangs_gives_way_to_quotes_in_time(open_service: O
     options = json.dumps({"hangs_after": hangs_after})
     limits = {"first_token_timeout": 0.5, "token_timeout": 0.5}
     async with serving(open_service, chat_provider=f"{__name__}:OwnLLM", chat_options=options, **limits) as client:
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(120):
             events = await read_events(client)
         assert dict(events)["final"]["modelError"] == "llm_unavailable"
         assert (await client.get("/health")).is_success

@@ -118,7 +118,7 @@ async def open_asked(server: EmbeddedServer, model: SmallModel, **settings: Any)
         for name, text in DOCUMENTS.items():
             await components.ingest(DocumentInput(data=text.encode(), file_name=name), LOCAL_ADMIN)
         async with serving_here(create_app(components.settings, components=components)) as client:
-            client.timeout = httpx.Timeout(120)
+            client.timeout = httpx.Timeout(400)
             yield Asked(components, client, model)
 
 
@@ -164,20 +164,28 @@ async def test_a_plain_answer_is_never_better_than_its_proof_and_can_be_asked_ag
 @in_module_loop
 async def test_a_reader_who_leaves_frees_the_slot_of_the_model(postgres: EmbeddedServer) -> None:
     """Nothing else asks this model: no judge is examined, and no probe for tools is made."""
-    body = {"query": QUESTIONS[0], "similarityThreshold": 0.1}
-    headers = {"Accept": "application/x-ndjson"}
     with serve_small_model() as model, cloned_database(postgres) as server:
-        async with open_asked(server, model, judge="none", chat_tools="off", max_tokens=2_000) as asked:
-            path = "/api/v1/query/answer/stream"
-            async with asked.client.stream("POST", path, json=body, headers=headers) as reply:
-                async for line in reply.aiter_lines():
-                    if json.loads(line)["event"] == "delta":
-                        assert model.busy_slots() == 1
-                        break
+        async with open_asked(server, model, judge="none", chat_tools="off", max_tokens=3_500) as asked:
+            for question in QUESTIONS:  # so small a model may say two words and stop
+                if await _leave_at_the_first_word(asked, question):
+                    break
+            else:
+                pytest.fail("no answer was still being written")
             left = time.monotonic()
             while model.busy_slots():
-                assert time.monotonic() - left < 10  # the whole would take a minute
+                assert time.monotonic() - left < 40  # the whole would take two minutes on a quiet machine
                 await asyncio.sleep(0.02)
+
+
+async def _leave_at_the_first_word(asked: Asked, question: str) -> bool:
+    """Whether the model was still writing then."""
+    body = {"query": question, "similarityThreshold": 0.1}
+    headers = {"Accept": "application/x-ndjson"}
+    async with asked.client.stream("POST", "/api/v1/query/answer/stream", json=body, headers=headers) as reply:
+        async for line in reply.aiter_lines():
+            if json.loads(line)["event"] == "delta":
+                return asked.model.busy_slots() == 1
+    return False
 
 
 @pytest.mark.slow
@@ -191,7 +199,7 @@ async def test_two_answers_are_written_at_a_time(asked: Asked) -> None:
         return most
 
     both = asyncio.gather(*(asked.plain(question) for question in QUESTIONS[:2]))
-    async with asyncio.timeout(100):
+    async with asyncio.timeout(400):
         assert await peak() == 2
         for body in await both:
             await asked.check_body(body)
@@ -258,10 +266,10 @@ async def test_an_answer_that_takes_too_long_is_left_and_quotes_follow_in_time(
     postgres: EmbeddedServer, small_model: SmallModel
 ) -> None:
     with cloned_database(postgres) as server:
-        async with open_asked(server, small_model, answer_timeout=0.5, max_tokens=2_000, judge="none") as asked:
+        async with open_asked(server, small_model, answer_timeout=0.05, max_tokens=3_500, judge="none") as asked:
             began = time.monotonic()
             body = await asked.plain(QUESTIONS[0])
-            assert time.monotonic() - began < 30  # the whole would take a minute on a quiet machine
+            assert time.monotonic() - began < 60  # the whole would take two minutes on a quiet machine
             assert body["modelError"] == "llm_unavailable"
             assert "25 days of vacation" in body["answer"]
             await asked.check_body(body)
@@ -274,8 +282,8 @@ async def test_the_advisor_answers_in_its_time_with_the_article_that_governs(
     opened = await open_advisor(**{**small_model.settings, "answer_timeout": 10.0})
     case = {"inquiry": "How much can a participant borrow with a general purpose loan?", "topic": "loans"}
     began = time.monotonic()
-    reply = await opened.client.post("/api/v1/required-data", json=case, timeout=120)
-    assert time.monotonic() - began < 30  # two tries of the model, and the quotes
+    reply = await opened.client.post("/api/v1/required-data", json=case, timeout=400)
+    assert time.monotonic() - began < 80  # two tries of the model, and the quotes
     body = reply.json()
     if reply.status_code == 500:  # it has written no JSON that can be used, twice
         assert body["code"] == "llm_output_invalid"

@@ -14,6 +14,7 @@ from tests.acceptance.page_actions import NOTE, add, ask, best_of_several, docum
 from tests.integration.web.browser import PHONE, WIDE, Visit, browser, expect, find_axe, serious_findings
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import Person, RealService, SignIn, enter, real_service, sign_in
+from tests.loop_watch import slowness
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
@@ -334,8 +335,9 @@ def test_two_thousand_messages_open_at_their_end_as_soon_as_sixty_and_show_the_e
         one.page.click("#earlier")
         one.page.locator(".turn").nth(shown + 29 if shown < 990 else 999).wait_for()
     assert questions(one) == [f"question {n}" for n in range(1, 1001)]
-    step = best_of_several(lambda: float(one.page.evaluate(SCROLLED)), 200)
-    assert step <= 200, "milliseconds for one step of scrolling"
+    bar = 200 * slowness()
+    step = best_of_several(lambda: float(one.page.evaluate(SCROLLED)), bar)
+    assert step <= bar, "milliseconds for one step of scrolling"
     history(one)
     press(one, "of 1000", "Export")
     one.page.select_option(".dialog select", "json")
@@ -378,8 +380,9 @@ def test_with_thousands_of_documents_and_hundreds_of_conversations_every_view_op
         one.page.wait_for_selector(views[view])
         return time.monotonic() - started
 
-    times = {view: best_of_several(partial(open_view, view), 1) for view in views}
-    assert max(times.values()) <= 1, times
+    second = slowness()  # on a machine that is not slow
+    times = {view: best_of_several(partial(open_view, view), second) for view in views}
+    assert max(times.values()) <= second, times
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

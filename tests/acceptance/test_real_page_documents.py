@@ -25,6 +25,7 @@ from tests.integration.web.browser import (
 )
 from tests.integration.web.papers import HOSTILE, MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
+from tests.loop_watch import slowness
 from tests.serving import wait_until
 from tests.unit.readers.office_samples import pptx, shape
 from tests.unit.readers.samples import pdf
@@ -33,7 +34,7 @@ from tests.unit.readers.scans import page_image, saved
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
 
-LISTED_WITHIN = 2.0  # seconds for a list of 10,000 documents, on a machine that may be busy
+LISTED_WITHIN = 2.0  # seconds for a list of 10,000 documents, on a machine that is busy and not slow
 
 
 @pytest.mark.parametrize("size", [WIDE, pytest.param(PHONE, marks=pytest.mark.slow)], ids=["wide", "phone"])
@@ -214,7 +215,7 @@ def test_large_pdf_comes_part_by_part_and_a_page_that_does_not_come_is_told(
     assert "K41" in ask(one, "What is the code of the red valve?")
     one.page.locator(".badge").first.click()
     one.page.wait_for_selector("#panel canvas")
-    assert "red valve" in " ".join(one.page.locator(MARKED).all_inner_texts())
+    assert comes_true(one.page, lambda: "red valve" in " ".join(one.page.locator(MARKED).all_inner_texts()))
     assert comes_true(one.page, lambda: len(parts) > 1) and set(parts) == {206}
     one.page.route("**/original", lambda route: route.abort())
     one.page.click("button[title='Next page']")
@@ -269,7 +270,7 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
         "#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish"), large, upload_of("fine.md", NOTE)]
     )
     one.page.wait_for_selector("#uploads-count:text-is('1 of 3, 2 failed')")
-    assert one.page.evaluate("told.some((words) => words.startsWith('1 file done, 2 failed'))")
+    one.page.wait_for_function("told.some((words) => words.startsWith('1 file done, 2 failed'))")
     failed = one.page.locator("#uploads .upload[data-state=failed]")
     expect(failed.filter(has_text="broken.pdf")).to_contain_text("the end of the PDF is missing", use_inner_text=True)
     expect(failed.filter(has_text="large.csv")).to_contain_text("the limit is 1 MB", use_inner_text=True)
@@ -321,7 +322,8 @@ def test_many_uploads_are_told_in_sum_on_every_view_and_leave_the_list_in_sight(
     list_top = one.page.locator("#documents-list .row").first.bounding_box()
     assert list_top and list_top["y"] < 1.5 * WIDE[1]
     one.page.click("nav a[data-to=conversations]")
-    assert one.page.locator("nav a[data-to=documents]").inner_text().split() == ["Documents", "89%"]
+    link = one.page.locator("nav a[data-to=documents]")
+    assert comes_true(one.page, lambda: link.inner_text().split() == ["Documents", "89%"]), link.inner_text()
     held[0].continue_()
     one.page.wait_for_selector("#uploads-progress", state="hidden")
     one.page.click("nav a[data-to=documents]")
@@ -389,8 +391,9 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     one.page.click("#documents-selection >> text=Move")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("text=1 document has been moved", state="attached")
-    refused = one.page.locator("#documents-messages").inner_text()
-    assert "Not changed: leave.md" in refused and "already has a document named 'sites/lille/leave.md'" in refused
+    refused = expect(one.page.locator("#documents-messages"))
+    refused.to_contain_text("Not changed: leave.md", use_inner_text=True)
+    refused.to_contain_text("already has a document named 'sites/lille/leave.md'", use_inner_text=True)
     expect(one.page.locator("#documents-list .row")).to_have_count(1)
     one.page.select_option("#corpus", label="archive · personal")
     one.page.wait_for_selector("#documents-list .row >> nth=1")
@@ -521,7 +524,8 @@ def test_ten_thousand_documents_are_listed_at_once(enter: SignIn, real_service: 
         one.page.wait_for_selector("text=1–50 of 10,000")
         return time.monotonic() - started
 
-    assert best_of_several(list_them, LISTED_WITHIN) <= LISTED_WITHIN
+    bar = LISTED_WITHIN * slowness()
+    assert best_of_several(list_them, bar) <= bar
     one.page.click("nav a[data-to=ask]")
     one.page.click("nav a[data-to=documents]")
     one.page.click("text=Next")

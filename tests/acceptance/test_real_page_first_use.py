@@ -36,9 +36,10 @@ def test_on_a_phone_an_answer_begins_in_sight(enter: SignIn, real_service: RealS
     one = enter(real_service.add_person("first-answer"), size=PHONE)
     add(one, upload_of("harbour.md", LONG_NOTE))
     ask(one, "What does a ship pay for the harbour tariff, and who signs the tariff sheet?")
+    is_long = "document.documentElement.scrollHeight > innerHeight"
+    assert comes_true(one.page, lambda: one.page.evaluate(is_long)), "the answer fits the window"
     one.page.wait_for_timeout(600)  # what comes below the answer is made last
     head = one.page.locator(".turn h2").last.bounding_box()
-    assert one.page.evaluate("document.documentElement.scrollHeight > innerHeight"), "the answer fits the window"
     assert head and head["y"] > 0
 
 

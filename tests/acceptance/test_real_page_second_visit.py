@@ -32,6 +32,7 @@ def test_a_pointer_at_rest_opens_no_tooltip_over_what_moves_below_it(enter: Sign
     one = enter(real_service.add_person("rests"))
     add(one, upload_of("leave.md", NOTE))
     ask(one, VACATION)
+    one.page.wait_for_selector("#share-conversation:visible")  # above the answer, and comes after it
     edit, badge = one.page.get_by_role("button", name="Edit question"), one.page.locator(".turn .badge").first
     edit.press("Enter")
     one.page.wait_for_selector(".turn textarea")

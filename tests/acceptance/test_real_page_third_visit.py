@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 import pytest
 
-from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, fill, press, row
-from tests.integration.web.browser import PHONE, browser, expect
+from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, fill, is_in_sight, press, row
+from tests.integration.web.browser import PHONE, browser, comes_true, expect
 from tests.integration.web.papers import MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.unit.readers.office_samples import pptx, shape
@@ -29,9 +30,9 @@ def test_the_question_box_keeps_its_height_where_it_is_emptied_out_of_sight(
     box.evaluate("box => { box.value = ''; box.dispatchEvent(new Event('input')); }")
     one.page.click("nav a[data-to=ask]")
     box.wait_for()
-    assert box.evaluate("box => box.clientHeight") == height
+    assert comes_true(one.page, lambda: box.evaluate("box => box.clientHeight") == height)
     box.fill("one\ntwo\nthree")
-    assert box.evaluate("box => box.clientHeight") > height, "it grows with its text"
+    assert comes_true(one.page, lambda: box.evaluate("box => box.clientHeight") > height), "it grows with its text"
 
 
 def test_a_new_question_ends_what_was_said_of_a_conversation_that_is_gone(
@@ -88,8 +89,7 @@ def test_a_whole_document_opens_at_the_quote_and_marks_it(enter: SignIn, real_se
         one.page.wait_for_selector(".document-search")
         mark = one.page.locator(MARKED, has_text=quote)
         mark.wait_for()
-        box, height = mark.bounding_box(), one.page.evaluate("innerHeight")
-        assert box and 0 < box["y"] < height, "in sight"
+        assert comes_true(one.page, partial(is_in_sight, one.page, f"{MARKED}:has-text('{quote}')")), "in sight"
         assert one.page.locator("#panel .part").count() in (0, 3), "all slides"
 
 
@@ -185,6 +185,7 @@ def test_nothing_beside_a_copied_answer_moves(enter: SignIn, real_service: RealS
     one = enter(real_service.add_person("copies"))
     add(one, upload_of("leave.md", NOTE))
     ask(one, VACATION)
+    one.page.wait_for_selector("#share-conversation:visible")  # above the answer, and comes after it
     save = one.page.get_by_role("button", name="Save the answer as a file")
     place = "one => [one.offsetLeft, one.offsetTop]"  # in the page, which may be scrolled
     before = save.evaluate(place)

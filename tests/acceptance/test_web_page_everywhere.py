@@ -19,6 +19,7 @@ from tests.integration.web.browser import (
     visit,
 )
 from tests.integration.web.conftest import serve_page
+from tests.loop_watch import slowness
 
 __all__ = ["browser", "serve_page", "visit"]  # fixtures
 
@@ -149,9 +150,9 @@ def test_keyboard_alone_is_enough(visit: Open) -> None:
         one.page.keyboard.press("Shift+Tab")
     one.page.keyboard.press("Enter")
     one.page.wait_for_selector(MARKED)
-    assert one.page.evaluate(focused) == "panel-title"
+    expect(one.page.locator("#panel-title")).to_be_focused()
     one.page.keyboard.press("Escape")
-    assert "badge" in one.page.evaluate(focused)
+    one.page.wait_for_selector(".badge:focus")
 
 
 def test_page_takes_questions_within_a_second(visit: Open) -> None:
@@ -163,7 +164,8 @@ def test_page_takes_questions_within_a_second(visit: Open) -> None:
         one.page.wait_for_selector("html.is-started")
         return float(one.page.evaluate("performance.getEntriesByName('started')[0].startTime")) / 1000
 
-    assert best_of_several(visit_anew, FIRST_USE) <= FIRST_USE
+    bar = FIRST_USE * slowness()
+    assert best_of_several(visit_anew, bar) <= bar
 
 
 @pytest.mark.slow

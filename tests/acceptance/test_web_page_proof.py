@@ -234,7 +234,8 @@ def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None
     one.page.wait_for_selector(MARKED)
     one.page.keyboard.press("Escape")
     one.page.wait_for_selector("#panel", state="hidden")
-    assert one.badge(1).evaluate("badge => badge === document.activeElement") and tooltip.is_hidden()
+    expect(one.badge(1)).to_be_focused()
+    assert tooltip.is_hidden()
 
 
 def test_what_the_service_says_stands_outside_the_text_and_quotes_say_their_language(visit: Open) -> None:

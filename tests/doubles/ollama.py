@@ -230,7 +230,7 @@ class OllamaDouble:
     def stop(self) -> None:
         asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(timeout=60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=60)
         self._loop.close()
 
     # -- the server

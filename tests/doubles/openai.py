@@ -86,7 +86,7 @@ class OpenAIDouble:
     def stop(self) -> None:
         self._server.should_exit = True
         self._server.force_exit = True
-        self._thread.join(5)
+        self._thread.join(60)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         raw = b""

@@ -41,7 +41,7 @@ class OpenIdProvider:
 
     def approve(self, address: str, subject: str) -> str:
         """What a person does at the provider; returns the address that the browser is sent back to."""
-        reply = httpx.post(address, data={"sub": subject}, trust_env=False)
+        reply = httpx.post(address, data={"sub": subject}, timeout=60, trust_env=False)
         assert reply.status_code == 302, reply.text[:300]
         return reply.headers["location"]
 

@@ -61,12 +61,12 @@ def running_proxy(kind: str, service: str, port: int, folder: Path) -> Iterator[
     with (folder / "proxy.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
-            wait_until(lambda: process.poll() is not None or _listens(port), 30)
+            wait_until(lambda: process.poll() is not None or _listens(port))
             assert process.poll() is None, (folder / "proxy.log").read_text(encoding="utf-8")
             yield kind
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 def _listens(port: int) -> bool:

@@ -37,7 +37,7 @@ def is_server(pid: int) -> bool:
 
 async def kill_started(before: set[int]) -> None:
     """Wait until this process has started children beside those before, and kill these."""
-    for _ in range(2000):
+    for _ in range(12_000):
         if started := {pid for pid in descendants() - before if not is_server(pid)}:
             for child in started:
                 os.kill(child, signal.SIGKILL)

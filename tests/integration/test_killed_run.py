@@ -20,7 +20,9 @@ pytestmark = pytest.mark.slow
 def test_a_killed_run_leaves_nothing(tmp_path: Path, checkout: Path, workers: str) -> None:
     run = uuid.uuid4().hex
     sleeping = tmp_path / "test_sleeping.py"
-    sleeping.write_text("import time\ndef test_it(postgres): time.sleep(60)\ndef test_too(postgres): time.sleep(60)\n")
+    sleeping.write_text(
+        "import time\ndef test_it(postgres): time.sleep(600)\ndef test_too(postgres): time.sleep(600)\n"
+    )
     started = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-n", workers, "--rootdir", str(tmp_path), sleeping],
         cwd=checkout,
@@ -29,10 +31,10 @@ def test_a_killed_run_leaves_nothing(tmp_path: Path, checkout: Path, workers: st
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: (folder_of(run) / "postgres" / "postmaster.pid").exists(), 120)
+        wait_until(lambda: (folder_of(run) / "postgres" / "postmaster.pid").exists(), 300)
     finally:
         started.kill()
         started.wait()
-    wait_until(lambda: not any(processes_of(run)) and not folder_of(run).exists(), GRACE_SECONDS + 60)
+    wait_until(lambda: not any(processes_of(run)) and not folder_of(run).exists(), GRACE_SECONDS + 180)
     assert not any(processes_of(run))
     assert not folder_of(run).exists()

@@ -86,7 +86,7 @@ async def test_a_converter_that_hangs_is_ended_with_all_that_it_started(
     converter: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(old_office, "_WALL_SECONDS", 1.0)
-    seconds = f"71.{os.getpid()}"  # no other process sleeps so long
+    seconds = f"371.{os.getpid()}"  # no other process sleeps so long
     converter(f"sleep {seconds} & sleep {seconds}")
     with pytest.raises(DocumentError, match="took too long"):
         await read()

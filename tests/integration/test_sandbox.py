@@ -153,7 +153,7 @@ async def test_hostile_file_is_refused_in_time_and_within_memory(
     async with watched_memory() as peaks:
         with pytest.raises(kind, match=says):
             await parse_in_sandbox(data, file_name=name)
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 180  # a minute on a quiet machine
     assert peaks, "no sandbox was seen"
     assert max(peaks) < LIMITS.memory_bytes
     assert (await parse_in_sandbox(b"the document beside it", file_name="b.txt")).text == "the document beside it"
@@ -163,7 +163,7 @@ async def test_sheet_with_cells_in_opposite_corners_is_read(parse_in_sandbox: Pa
     started = time.monotonic()
     document = await parse_in_sandbox(samples.far_corner_xlsx(), file_name="a.xlsx")
     assert document.text == "Sheet: S\nfirst\nlast\n"
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
 
 
 async def test_macos_refuses_the_memory_limit_and_keeps_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +306,7 @@ def test_a_child_that_died_before_it_was_sent_its_input_is_no_error_of_ours() ->
         await sandbox.feed(child.stdin, b"length", b"file")
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(asyncio.wait_for(run(), 10))
+        runner.run(asyncio.wait_for(run(), 60))
 
 
 async def test_cancellation_kills_the_child(

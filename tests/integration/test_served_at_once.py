@@ -58,7 +58,7 @@ async def test_the_address_is_said_when_requests_are_answered_there(monkeypatch:
     monkeypatch.setattr(server, "create_app", lambda _: Litestar(on_startup=[start]))
     with capture_logs() as lines:
         serving = asyncio.create_task(server.serve_app(Settings(port=0)))
-        address = await asyncio.wait_for(stop_when_said(lines), 10)
+        address = await asyncio.wait_for(stop_when_said(lines), 60)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
     assert events == ["started", "said"]

@@ -59,7 +59,7 @@ def test_the_wheel_answers_from_a_folder_of_its_own(checkout: Path, tmp_path: Pa
     run = partial(subprocess.run, cwd=home, env=environment | {"PYTHONPATH": str(site)}, capture_output=True, text=True)
     where = run([sys.executable, "-c", "import rag_service; print(rag_service.__file__)"], check=True).stdout
     assert where.startswith(str(site))
-    done = run([sys.executable, "-m", "rag_service", "quickstart", "--once", "--port", "0"], timeout=240)
+    done = run([sys.executable, "-m", "rag_service", "quickstart", "--once", "--port", "0"], timeout=600)
     assert done.returncode == 0, done.stderr
     assert "[C1]" in done.stdout
     served = {path.suffix for path in (site / "rag_service" / "web").rglob("*") if path.is_file()}

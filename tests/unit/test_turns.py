@@ -312,7 +312,7 @@ async def test_threads_serve_a_user_whose_work_is_short_while_another_fills_the_
 
 async def _until_threads(threads: FairThreads, *, running: int, waiting: int) -> None:
     """Wait until a thread that has set its result is given back, too."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (threads.running, threads.waiting) != (running, waiting):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 

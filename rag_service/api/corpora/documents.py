@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from urllib.parse import quote
 from uuid import UUID
@@ -71,7 +72,7 @@ class CorpusDocumentsController(Controller):
         async with caller.transaction() as connection:
             corpus = await read_corpus(connection, corpus_id)
             page = await list_documents(connection, corpus_id, part, choice)
-        items = [_present(document, corpus, caller.tenancy) for document in page.items]
+        items = [present_document(document, corpus, caller.tenancy.fingerprints) for document in page.items]
         return DocumentList(items=items, total=page.total)
 
     @post(
@@ -207,10 +208,11 @@ def _read_range(request: AnyRequest) -> tuple[int, int] | None:
 
 async def _read(connection: Connection, document_id: UUID, tenancy: TenancyServices) -> DocumentBody:
     document = await read_document(connection, document_id)
-    return _present(document, await read_corpus(connection, document.corpus_id), tenancy)
+    return present_document(document, await read_corpus(connection, document.corpus_id), tenancy.fingerprints)
 
 
-def _present(document: StoredDocument, corpus: Corpus, tenancy: TenancyServices) -> DocumentBody:
-    current = tenancy.fingerprints.get(corpus.index_name)  # None: the index is no longer defined
+def present_document(document: StoredDocument, corpus: Corpus, fingerprints: Mapping[str, str]) -> DocumentBody:
+    """Return the document as a body; `fingerprints`: index name → fingerprint of its current settings."""
+    current = fingerprints.get(corpus.index_name)  # None: the index is no longer defined
     stale = bool(document.fingerprint) and current is not None and document.fingerprint != current
     return present(DocumentBody, document, stale=stale, progress=document)

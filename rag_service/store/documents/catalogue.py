@@ -15,7 +15,7 @@ from rag_service.errors import ConflictError, PermissionDeniedError
 from rag_service.store.database import Connection
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.documents.uploads import UploadStatus
-from rag_service.store.rows import Page, Slice, Table, contains, fetch_page
+from rag_service.store.rows import LIMIT_MAX, Page, Slice, Table, contains, fetch_page
 
 LIVE = "(d.expires_at IS NULL OR d.expires_at > now())"  # of `documents d`
 
@@ -139,6 +139,18 @@ async def list_documents(
     counted = f"SELECT d.id FROM {_FROM if choice.failed else 'documents d'} {where}"  # noqa: S608 - fixed text
     rest = f"{where} ORDER BY {_ORDERS[choice.order]}, d.id"
     return await _DOCUMENTS.page(connection, part, rest, values, counted=counted)
+
+
+async def read_documents(
+    connection: Connection, corpus_id: UUID, choice: DocumentChoice = DocumentChoice()
+) -> list[StoredDocument]:
+    """Return all of them, as `list_documents` returns a page."""
+    found: list[StoredDocument] = []
+    while page := (
+        await list_documents(connection, corpus_id, Slice(offset=len(found), limit=LIMIT_MAX), choice)
+    ).items:
+        found += page
+    return found
 
 
 async def list_files(connection: Connection, choice: FileChoice) -> tuple[StoredDocument, ...]:

@@ -38,7 +38,7 @@ async def service(open_service: OpenService, ollama: OllamaDouble) -> AsyncItera
 
 async def ask(service: Components, question: str, *turns: Turn, **options: object) -> Answer:
     query = Question(question, identity=LOCAL_ADMIN, top_k=1, turns=turns)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         return await service.engine.answer(replace(query, **options))
 
 

@@ -128,7 +128,7 @@ async def test_a_server_that_can_count_is_asked_before_the_first_question(
     openai_server.window, openai_server.tokenizes = WINDOW, True
     async with harbours(open_service, openai_server) as service:
         service.chat.start()
-        await until(lambda: set(service.chat.rates.rates) >= {"en", "es", "fr", "pt"}, seconds=10)
+        await until(lambda: set(service.chat.rates.rates) >= {"en", "es", "fr", "pt"})
         answer = await ask(service)
     assert answer.model_error is None
     assert len(openai_server.bodies(CHAT)) == 1
@@ -137,7 +137,7 @@ async def test_a_server_that_can_count_is_asked_before_the_first_question(
 async def test_a_server_that_cannot_count_is_left_alone(open_service: OpenService, openai_server: OpenAIDouble) -> None:
     async with harbours(open_service, openai_server) as service:
         service.chat.start()
-        await until(lambda: bool(openai_server.bodies(TOKENIZE)), seconds=10)
+        await until(lambda: bool(openai_server.bodies(TOKENIZE)))
         answer = await ask(service)
     assert answer.model_error is None
     assert len(openai_server.bodies(TOKENIZE)) == 1

@@ -48,7 +48,7 @@ async def service(open_service: OpenService, ollama: OllamaDouble) -> AsyncItera
 
 async def events_of(service: Components, question: str = QUESTION, **options: Any) -> list[AnswerEvent]:
     query = Question(question, identity=LOCAL_ADMIN, top_k=1, threshold=0.05, **options)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         return [event async for event in service.engine.stream(query)]
 
 
@@ -60,7 +60,7 @@ def answer_of(events: list[AnswerEvent]) -> Answer:
 async def settled(service: Components) -> None:
     """Wait until it is known whether the model calls tools."""
     (probing,) = [task for task in asyncio.all_tasks() if task.get_name() == "tool-probe"]
-    await asyncio.wait_for(probing, 10)
+    await asyncio.wait_for(probing, 60)
 
 
 async def test_what_a_tool_finds_is_numbered_on_and_proved(service: Components, ollama: OllamaDouble) -> None:

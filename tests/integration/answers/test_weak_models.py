@@ -26,7 +26,7 @@ async def ask(open_service: OpenService, ollama: OllamaDouble, *, retractable: b
         await components.ingest(DocumentInput(data=TEXT.encode(), file_name="parking.md"), LOCAL_ADMIN)
         query = Question(QUESTION, identity=LOCAL_ADMIN, retractable=retractable, threshold=0.05)
         seen, answer = "", None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             async for event in components.engine.stream(query):
                 if isinstance(event, AnswerDelta):
                     seen = event.text if event.restart else seen + event.text

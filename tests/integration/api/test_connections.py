@@ -18,7 +18,7 @@ from rag_service.cli.server import _Server
 from rag_service.observability.metrics import Metrics
 from rag_service.settings import Settings
 
-HEAD_SECONDS = 0.4
+HEAD_SECONDS = 1.0
 LARGE = b"x" * 3_000_000
 GET = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -48,7 +48,7 @@ class Client:
 
     async def reply(self) -> bytes:
         """A reply up to its last chunk."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.reader.readuntil(b"\r\n0\r\n\r\n")
 
     async def drip(self, head: bytes, every: float = 0.05) -> bytes:
@@ -63,7 +63,7 @@ class Client:
     async def rest(self) -> bytes:
         """What comes until the connection ends."""
         came = b""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             with suppress(ConnectionError):
                 while piece := await self.reader.read(1_000_000):
                     came += piece

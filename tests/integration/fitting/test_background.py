@@ -63,7 +63,7 @@ def embedded(ollama: OllamaDouble) -> list[str]:
 async def test_two_processes_measure_once_and_both_use_it(make_fitter: MakeFitter, ollama: OllamaDouble) -> None:
     one, two = make_fitter(), make_fitter()
     assert one.relevance.state == "unknown"
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         await asyncio.gather(one.complete(), two.complete())
     assert one.relevance.state == two.relevance.state == "fitted"
     assert one.relevance.known == two.relevance.known
@@ -84,7 +84,7 @@ async def test_an_interrupted_fit_goes_on_where_it_was(make_fitter: MakeFitter, 
     with pytest.raises(asyncio.CancelledError):
         await task
     second = make_fitter()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         await second.complete()  # the lease was given back
     assert second.relevance.state == "fitted"
     texts = embedded(ollama)
@@ -110,7 +110,7 @@ async def test_a_model_that_fails_is_asked_again(make_fitter: MakeFitter, ollama
     ollama.script(EMBED, failure(400), failure(400))
     fitter = make_fitter()
     task = asyncio.create_task(fitter.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while fitter.relevance.state != "fitted":  # noqa: ASYNC110 - a state, not an event
             await asyncio.sleep(0.05)
     assert len(ollama.bodies(EMBED)) > 2, "after two failures"

@@ -221,7 +221,7 @@ async def test_over_http_each_request_is_authenticated(serve: Callable[[Script],
     url = serve(script)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     headers = {"Accept": "application/json, text/event-stream"}
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
         refused = await http.post(f"{url}/mcp", json=message, headers=headers)
     assert refused.status_code == 401
     assert refused.headers["www-authenticate"].startswith('Bearer resource_metadata="http://127.0.0.1:')
@@ -235,7 +235,7 @@ async def test_over_http_each_request_is_authenticated(serve: Callable[[Script],
 async def test_a_refused_client_finds_where_to_get_a_token(serve: Callable[..., str]) -> None:
     issuer = {"jwt_jwks_url": "https://id.example/keys", "jwt_issuer": "https://id.example", "jwt_audience": "rag"}
     url = serve(Script(), auth="required", **issuer)
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
         refused = await http.post(f"{url}/mcp", json={}, headers={"Accept": "application/json"})
         address = refused.headers["www-authenticate"].partition('resource_metadata="')[2].rstrip('"')
         found = (await http.get(address)).json()
@@ -248,12 +248,12 @@ async def test_a_refused_client_finds_where_to_get_a_token(serve: Callable[..., 
     )
     assert metadata.scopes_supported == ["rag:read", "rag:write", "rag:admin"]
     assert 'scope="x' not in forged.headers.get("www-authenticate", "")
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
         assert (await http.get(f"{serve(Script())}/.well-known/oauth-protected-resource")).status_code == 404
 
 
 async def test_pages_of_other_sites_are_kept_out(serve: Callable[[Script], str]) -> None:
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
         answer = await http.post(f"{serve(Script())}/mcp", json={}, headers={"Origin": "https://evil.example"})
     assert (answer.status_code, answer.json()["code"]) == (403, "foreign_origin")
 

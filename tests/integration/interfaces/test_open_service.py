@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import msgspec
 import pytest
 from litestar import get
 from llama_index.core import VectorStoreIndex
@@ -28,7 +29,7 @@ from rag_service import components, open_service
 from rag_service.answering.drafts.events import AnswerComplete
 from rag_service.api.http.events import WireEvent, present_events
 from rag_service.api.http.schemas import AnswerRequest, DeltaData
-from rag_service.client import Service
+from rag_service.client import CorpusView, Service, records, table
 from rag_service.client.remote import RemoteBackend
 from rag_service.domain import CitationStatus, ExtractedValue, Extraction
 from rag_service.errors import (
@@ -49,6 +50,13 @@ from tests.unit.api.samples import ADMIN, ANSWER, DOCUMENT, EVENTS, HIT, QUESTIO
 
 LOANS = "# Loans\n\nThe maximum loan is 50,000 dollars.\n\n## Fees\n\nThe origination fee is 75 dollars."
 KEY = "rag_very-secret-key"
+LISTED: dict[str, Any] = {
+    "id": str(UUID(int=2)), "title": "A", "fileName": "a.md", "source": None, "tags": ["x"], "language": "en",
+    "mediaType": None, "contentHash": "0", "chunkCount": 1, "sizeBytes": 1, "expiresAt": None,
+    "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z", "fields": {"year": "2026"},
+    "warnings": [], "uploadId": None, "status": "indexed", "code": None, "reason": None,
+    "progress": {"done": 1, "total": 1}, "stale": False,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -172,10 +180,6 @@ async def test_the_query_engine_streams_retrieves_and_synthesizes(embedded: Serv
     assert isinstance(later, AsyncStreamingResponse)
     assert "".join([piece async for piece in later.async_response_gen()]) == str(plain)
 
-    memory = ChatMemoryBuffer.from_defaults(token_limit=3000)
-    chat = CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=MockLLM(), memory=memory)
-    assert "75 dollars" in "".join(chat.stream_chat("What is the origination fee?").response_gen)
-
     nodes = embedded.retriever(threshold=0.0).retrieve(question)
     fees = [node for node in nodes if "75 dollars" in node.text]
     others = [node for node in nodes if "75 dollars" not in node.text]
@@ -183,6 +187,35 @@ async def test_the_query_engine_streams_retrieves_and_synthesizes(embedded: Serv
     assert "75 dollars" not in str(await engine.asynthesize(question, others))
     with pytest.raises(InputError, match="1 of 1 nodes"):
         engine.synthesize(question, [NodeWithScore(node=TextNode(text="The origination fee is 5 dollars."))])
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_chat_engine_streams_where_it_is_asked_to(embedded: Service, folder: Path, streaming: bool) -> None:
+    """Whatever the query engine does by itself, and that again afterwards."""
+    embedded.ingest(folder / "hr")
+    question, engine = "What is the origination fee?", embedded.query_engine(streaming=streaming)
+
+    def begin() -> CondenseQuestionChatEngine:
+        memory = ChatMemoryBuffer.from_defaults(token_limit=3000)
+        return CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=MockLLM(), memory=memory)
+
+    expected = embedded.ask(question).text
+    assert "75 dollars" in expected
+    assert "".join(begin().stream_chat(question).response_gen) == expected
+    later = await begin().astream_chat(question)
+    assert "".join([piece async for piece in later.async_response_gen()]) == expected
+    assert begin().chat(question).response == expected
+    assert (await begin().achat(question)).response == expected
+    assert isinstance(engine.query(question), StreamingResponse) is streaming
+
+
+def test_the_engine_answers_from_the_nodes_of_another_retriever(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    index = VectorStoreIndex.from_vector_store(embedded.vector_store, embed_model=embedded.embedding)
+    engine = embedded.query_engine.with_retriever(index.as_retriever(similarity_top_k=5))
+    response = engine.query("What is the origination fee?")
+    assert "75 dollars" in str(response)
+    assert response.metadata is not None and response.metadata["citations"][0].status == "verified"
 
 
 async def test_the_vector_store_serves_a_llamaindex_index(embedded: Service, folder: Path) -> None:
@@ -215,6 +248,40 @@ def test_corpora_have_retrievers_of_their_own(embedded: Service, folder: Path) -
     assert "documents" in corpora._repr_html_()
     with pytest.raises(KeyError):
         corpora["none"]
+
+
+def test_documents_are_listed_with_their_corpus(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    (folder / "hr" / "fees.md").write_text(LOANS)
+    embedded.sync(folder / "hr", corpus="Handbook")
+    found = embedded.documents()
+    assert [(one.corpus, one.name, one.status) for one in found] == [
+        ("Handbook", "fees.md", "indexed"), ("Handbook", "loans.md", "indexed"), ("documents", "loans.md", "indexed"),
+    ]  # fmt: skip
+    assert "fees.md" in found._repr_html_()
+    assert repr(found).splitlines()[0].split() == ["corpus", "name", "language", "status", "chunks", "bytes"]
+    handbook = embedded.corpora()["Handbook"]
+    assert [one.id for one in handbook.documents()] == [one.id for one in found[:2]]
+    answer = embedded.ask("What is the maximum loan?", document_ids=[found[1].id])
+    assert {source.document_id for source in answer.sources} == {found[1].id}
+    gone = CorpusView(msgspec.structs.replace(handbook.info, id=UUID(int=5)), handbook._loop, handbook._backend)
+    with pytest.raises(NotFoundError):
+        gone.documents()
+
+
+def test_results_are_records_of_plain_values(embedded: Service, folder: Path) -> None:
+    ingested = records(embedded.ingest(folder))
+    assert [(row["name"], row["outcome"]) for row in ingested] == [("broken.pdf", "failed"), ("hr/loans.md", "added")]
+    (document,) = records(embedded.documents())
+    assert (document["corpus"], document["name"]) == ("documents", "hr/loans.md")
+    (passage, *_) = records(embedded.search("What is the maximum loan?"))
+    assert (passage["file_name"], passage["document_id"]) == ("loans.md", document["id"])
+    assert 0 < passage["scores.relevance"] <= 1
+    asked = [embedded.ask("What is the maximum loan?"), embedded.ask("Who painted the ceiling?")]
+    answers = records(asked)
+    assert [(row["decision"], row["verified"]) for row in answers] == [("can_proceed", 1), ("out_of_scope", 0)]
+    assert "50,000" in records(asked[0].citations)[0]["quote"]
+    assert "50,000" in repr(table(("question", "answer"), answers))
 
 
 def test_it_closes_once_and_says_so(embedded: Service, database_server: EmbeddedServer) -> None:
@@ -256,7 +323,12 @@ def connect() -> Iterator[Callable[..., Service]]:
             async def corpora(limit: int, offset: int) -> dict[str, Any]:
                 return {"items": [corpus][offset : offset + limit], "total": 1}
 
-            application = application_over(script.services(Settings()), more_routes=[corpora])
+            @get("/api/v1/corpora/{corpus_id:uuid}/documents")
+            async def documents(corpus_id: UUID, limit: int, offset: int) -> dict[str, Any]:
+                listed = [{**LISTED, "corpusId": str(corpus_id), "name": f"{number}.md"} for number in range(250)]
+                return {"items": listed[offset : offset + limit], "total": len(listed)}
+
+            application = application_over(script.services(Settings()), more_routes=[corpora, documents])
             return stack.enter_context(open_service(url=stack.enter_context(served(application)), api_key=KEY))
 
         yield start
@@ -274,6 +346,14 @@ def test_a_remote_service_gives_the_same_values(connect: Callable[..., Service],
     (tmp_path / "a.md").write_text("# A")
     assert [item.outcome for item in service.ingest(tmp_path)] == ["added"]
     assert script.documents[0].file_name == "a.md"
+
+
+def test_a_remote_service_lists_its_documents_page_by_page(connect: Callable[..., Service]) -> None:
+    service = connect(Script())
+    found = service.documents()
+    assert [one.name for one in found] == [f"{number}.md" for number in range(250)]
+    assert {one.corpus for one in found} == {"hr"}
+    assert service.corpora()["hr"].documents() == found
 
 
 async def test_a_remote_answer_is_streamed_with_the_same_events(connect: Callable[..., Service]) -> None:

@@ -82,7 +82,7 @@ def test_include_usage_adds_a_last_chunk_with_counts_and_citations(shared: Serve
 
 def test_stream_on_the_wire_is_events_that_end_with_done(shared: Served) -> None:
     body = {"model": "rag-service", "messages": ASKED, "stream": True}
-    with httpx.stream("POST", f"{shared.url}/v1/chat/completions", json=body, trust_env=False) as response:
+    with httpx.stream("POST", f"{shared.url}/v1/chat/completions", json=body, timeout=60, trust_env=False) as response:
         lines = [line for line in response.iter_lines() if line]
     assert response.headers["content-type"].startswith("text/event-stream")
     assert response.headers["cache-control"] == "no-store"
@@ -211,9 +211,9 @@ def test_streams_can_be_turned_off(serve: Serve) -> None:
 def test_a_body_that_is_no_json_is_refused_in_the_same_shape(shared: Served) -> None:
     url = f"{shared.url}/v1/chat/completions"
     answers = [
-        httpx.post(url, content=b"{", headers={"Content-Type": "application/json"}, trust_env=False),
-        httpx.post(url, content=b"model=x", headers={"Content-Type": "text/plain"}, trust_env=False),
-        httpx.get(url, trust_env=False),
+        httpx.post(url, content=b"{", headers={"Content-Type": "application/json"}, timeout=60, trust_env=False),
+        httpx.post(url, content=b"model=x", headers={"Content-Type": "text/plain"}, timeout=60, trust_env=False),
+        httpx.get(url, timeout=60, trust_env=False),
     ]
     assert [answer.status_code for answer in answers] == [400, 415, 404]
     assert all(set(answer.json()["error"]) == {"message", "type", "param", "code"} for answer in answers)
@@ -235,6 +235,6 @@ def test_a_reader_who_leaves_stops_the_answer(serve: Serve) -> None:
 
 
 def test_the_api_is_described(shared: Served) -> None:
-    schema = httpx.get(f"{shared.url}/schema/openapi.json", trust_env=False).json()
+    schema = httpx.get(f"{shared.url}/schema/openapi.json", timeout=60, trust_env=False).json()
     assert {"/v1/chat/completions", "/v1/models", "/v1/models/{model_id}"} <= set(schema["paths"])
     assert "citations" in schema["components"]["schemas"]["CompletionMessage"]["properties"]

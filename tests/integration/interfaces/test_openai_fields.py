@@ -82,7 +82,7 @@ WRONG: list[tuple[str, Any, str]] = [
 def test_what_programs_send_is_answered(shared: Served, program: str) -> None:
     body, ignored = BODIES[program]
     reply = httpx.post(
-        f"{shared.url}/v1/chat/completions", json={"model": "rag-service", **body}, trust_env=False, timeout=10
+        f"{shared.url}/v1/chat/completions", json={"model": "rag-service", **body}, trust_env=False, timeout=60
     )
     assert reply.status_code == 200, reply.text
     events = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: {")]
@@ -97,7 +97,7 @@ def test_a_value_that_is_wrong_is_refused_even_without_effect(
 ) -> None:
     for address, asked in (("chat/completions", {"messages": ASKED}), ("responses", {"input": QUESTION})):
         body = {"model": "rag-service", **asked, field: value}
-        reply = httpx.post(f"{shared.url}/v1/{address}", json=body, trust_env=False)
+        reply = httpx.post(f"{shared.url}/v1/{address}", json=body, timeout=60, trust_env=False)
         error = reply.json()["error"]
         assert (reply.status_code, error["param"], error["type"]) == (400, field, "invalid_request_error")
         assert f"{field} {told}" in error["message"]

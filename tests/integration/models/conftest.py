@@ -13,6 +13,7 @@ from rag_service.models.llm.model import ChatModel, build_chat
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
 from tests.doubles.ollama import OllamaDouble, ollama
+from tests.serving import PATIENCE
 
 __all__ = ["ollama"]
 
@@ -36,6 +37,9 @@ def make_settings(ollama: OllamaDouble) -> MakeSettings:
             "embedding_provider": "ollama",
             "embedding_model": "bge-m3",
             "ollama_url": ollama.url,
+            "first_token_timeout": 300.0,  # no test waits that long
+            "token_timeout": 300.0,
+            "answer_timeout": 600.0,
         }
         return Settings(**(defaults | overrides))  # type: ignore[arg-type]
 
@@ -57,7 +61,7 @@ async def make_chat(make_settings: MakeSettings) -> AsyncIterator[MakeChat]:
         await chat.aclose()
 
 
-async def until(condition: Callable[[], bool], *, seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], *, seconds: float = PATIENCE) -> None:
     """Wait for a condition of the double's thread."""
     began = time.monotonic()
     while not condition():

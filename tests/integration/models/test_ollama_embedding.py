@@ -120,7 +120,7 @@ async def test_a_service_that_is_not_there_cannot_be_reached(make_embedding: Mak
 async def test_a_silent_service_is_left_in_time(make_embedding: MakeEmbedding, ollama: OllamaDouble) -> None:
     ollama.script(EMBED, embed(delay=30))
     with pytest.raises(EmbeddingError, match="in time"):
-        await make_embedding(first_token_timeout=0.2).aget_query_embedding("a question")
+        await make_embedding(first_token_timeout=1).aget_query_embedding("a question")
     assert len(ollama.requests) == 1
 
 
@@ -128,7 +128,7 @@ async def test_a_question_does_not_wait_behind_a_folder_of_documents(
     make_embedding: MakeEmbedding, ollama: OllamaDouble
 ) -> None:
     embedding = make_embedding(model_concurrency=1, embedding_batch_size=1)
-    ollama.script(EMBED, *[embed(delay=0.1) for _ in range(10)])
+    ollama.script(EMBED, *[embed(delay=0.3) for _ in range(10)])
     passages = asyncio.create_task(embedding.aget_text_embedding_batch([f"passage {i}" for i in range(10)]))
     await asyncio.sleep(0.15)
     await embedding.aget_query_embedding("a question")

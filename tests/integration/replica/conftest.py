@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.doubles.ollama import ollama
@@ -18,6 +19,12 @@ __all__ = ["logged", "ollama", "start"]
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder: Path = tmp_path_factory.mktemp("replicated")
     with replicated_pair(folder) as servers:
+        # Without it the primary removes the log that a standby, which is down or stands still, has not got yet, and
+        # from then on nothing arrives there any more.
+        with psycopg.connect(servers.primary.owner_conninfo, autocommit=True) as owner:
+            owner.execute("SELECT pg_create_physical_replication_slot('standby')")
+        servers.standby.execute("ALTER SYSTEM SET primary_slot_name = 'standby'")
+        servers.standby.execute("SELECT pg_reload_conf()")
         yield servers
 
 

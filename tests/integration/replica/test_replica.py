@@ -31,10 +31,11 @@ from rag_service.store.replication import replica as replica_module
 from rag_service.store.replication.replica import Replica, ReplicaBehindError, replica_conninfo
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
 from tests.replication import ReplicatedDatabase
+from tests.serving import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-_PATIENCE = 4.0  # seconds for anything that takes milliseconds, on a busy machine
+_PATIENCE = 20.0  # seconds for anything that takes milliseconds, on a busy machine
 _SLEEPING = "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 TEXT = "the delivery contract ends in may"
 
@@ -82,8 +83,8 @@ async def open_world(primary: str, replica: str, embedding: BaseEmbedding) -> As
         await ours.close()
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         await asyncio.sleep(0.01)
@@ -134,7 +135,8 @@ async def test_waiting_in_vain_costs_one_search_its_patience_and_not_every_searc
     corpus = await make_corpus(world.primary)
     await world.store(corpus)
     replicated.standby.catch_up()
-    monkeypatch.setattr(replica_module, "PATIENCE", 0.5)
+    monkeypatch.setattr(replica_module, "PATIENCE", 1.0)
+    monkeypatch.setattr(replica_module, "_IMPATIENT", 300.0)
     with replicated.standby.replay_paused():
         await world.store(corpus)
         position = await world.replica.position(ADMIN, ())
@@ -145,8 +147,8 @@ async def test_waiting_in_vain_costs_one_search_its_patience_and_not_every_searc
                 async with world.replica.at(position).transaction(ADMIN):
                     pass
             spent.append(time.monotonic() - started)
-    assert spent[0] >= 0.5
-    assert min(spent[1:]) < 0.4
+    assert spent[0] >= 1.0
+    assert min(spent[1:]) < 0.8
 
 
 async def test_what_others_write_keeps_nobody_off_the_replica(world: World, replicated: ReplicatedDatabase) -> None:

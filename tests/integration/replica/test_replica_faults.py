@@ -15,7 +15,7 @@ import pytest
 from tests.doubles.ollama import EMBED, OllamaDouble, embed
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
 from tests.replication import ReplicatedDatabase, send
-from tests.serving import wait_until
+from tests.serving import PATIENCE, wait_until
 from tests.unit.test_metrics import samples
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def serve(start: Start, replicated: ReplicatedDatabase) -> Serve:
         settings: dict[str, object] = {
             "database_url": replicated.primary,
             "database_replica_url": replicated.replica,
-            "database_timeout": 4.0,
+            "database_timeout": 15.0,
             "breaker_seconds": 0.2,
         }
         client = start(**settings | overrides)
@@ -77,7 +77,7 @@ def traffic(*clients: httpx.Client) -> Iterator[list[int]]:
     stop, statuses = threading.Event(), list[int]()
 
     def ask_on(client: httpx.Client) -> None:
-        with httpx.Client(base_url=client.base_url, timeout=20, trust_env=False) as own:
+        with httpx.Client(base_url=client.base_url, timeout=PATIENCE, trust_env=False) as own:
             while not stop.is_set():
                 statuses.append(own.post(SEARCH, json={"query": QUESTION}).status_code)
 
@@ -89,7 +89,7 @@ def traffic(*clients: httpx.Client) -> Iterator[list[int]]:
     finally:
         stop.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(PATIENCE)
 
 
 def test_the_replica_serves_searches_and_ready_says_that_it_is_up(serve: Serve, replicated: ReplicatedDatabase) -> None:
@@ -129,13 +129,24 @@ def test_a_paused_replica_hides_nothing_and_ready_tells_how_far_it_lags(
     assert served(client, "replica") == 1
 
 
+def prepare_to_crash(replicated: ReplicatedDatabase) -> None:
+    """A standby that is stopped at once reads everything since its last checkpoint again before it serves anybody.
+
+    That may be a gigabyte, of the databases of all tests before.
+    """
+    with psycopg.connect(replicated.owner, autocommit=True) as owner:
+        owner.execute("CHECKPOINT")
+    replicated.standby.catch_up()
+    replicated.standby.execute("CHECKPOINT")
+
+
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_replica_lost_in_traffic_loses_no_request_and_is_used_again(
     serve: Serve, replicated: ReplicatedDatabase, mode: str
 ) -> None:
     client, other = serve(), serve()
     add_document(client)
-    replicated.standby.catch_up()
+    prepare_to_crash(replicated)
     try:
         with traffic(client, client, other) as statuses:
             wait_until(lambda: served(client, "replica") >= 5)
@@ -145,7 +156,7 @@ def test_a_replica_lost_in_traffic_loses_no_request_and_is_used_again(
             assert (state["state"], state["code"]) == ("down", "store_unavailable")
             replicated.standby.start()
             before = served(client, "replica")
-            wait_until(lambda: served(client, "replica") >= before + 5, 30)
+            wait_until(lambda: served(client, "replica") >= before + 5)
         assert len(statuses) > 15
         assert set(statuses) == {200}
     finally:
@@ -155,21 +166,21 @@ def test_a_replica_lost_in_traffic_loses_no_request_and_is_used_again(
 def test_a_replica_lost_during_a_search_has_it_repeated_on_the_primary(
     serve: Serve, replicated: ReplicatedDatabase, ollama: OllamaDouble
 ) -> None:
-    client = serve(breaker_seconds=60)
+    client = serve(breaker_seconds=300)
     add_document(client)
-    replicated.standby.catch_up()
+    prepare_to_crash(replicated)
     assert ask(client)
     # Between the two halves of a search, while its question is embedded.
-    ollama.script(EMBED, embed(delay=4.0))
+    ollama.script(EMBED, embed(delay=12.0))
     found: list[str] = []
     asking = threading.Thread(target=lambda: found.extend(ask(client, "travel limits")))
     embedded = len(ollama.bodies(EMBED))
     try:
         asking.start()
         wait_until(lambda: len(ollama.bodies(EMBED)) > embedded)
-        time.sleep(0.4)  # the first half begins with it
+        time.sleep(1.0)  # the first half begins with it
         replicated.standby.stop("immediate")
-        asking.join(20)
+        asking.join(PATIENCE)
         assert found
         assert (served(client, "replica"), served(client, "failed")) == (1, 1)
         assert ask(client)
@@ -179,7 +190,7 @@ def test_a_replica_lost_during_a_search_has_it_repeated_on_the_primary(
 
 
 def test_a_replica_that_stands_still_costs_one_search_its_timeout(serve: Serve, replicated: ReplicatedDatabase) -> None:
-    client = serve(database_timeout=3.0, breaker_seconds=60)
+    client = serve(database_timeout=8.0, breaker_seconds=300)
     add_document(client)
     replicated.standby.catch_up()
     assert ask(client)
@@ -188,11 +199,11 @@ def test_a_replica_that_stands_still_costs_one_search_its_timeout(serve: Serve, 
     try:
         started = time.monotonic()
         assert ask(client)
-        assert 2.0 < time.monotonic() - started < 15
+        assert 2.0 < time.monotonic() - started < 40
         assert served(client, "failed") == 1
         started = time.monotonic()
         assert ask(client)
-        assert time.monotonic() - started < 2.9  # its timeout would be 3.0
+        assert time.monotonic() - started < 7.5  # its timeout would be 8.0
         assert served(client, "down") == 1
     finally:
         send(signal.SIGCONT, standing)
@@ -226,7 +237,7 @@ def test_it_starts_without_its_replica_and_uses_it_once_it_is_there(
         assert served(client, "down") == 1
     finally:
         replicated.standby.start()
-    wait_until(lambda: ask(client) and served(client, "replica"), 20)
+    wait_until(lambda: ask(client) and served(client, "replica"))
 
 
 def test_what_is_no_replica_is_said_and_not_used(start: Start, replicated: ReplicatedDatabase, logged: object) -> None:

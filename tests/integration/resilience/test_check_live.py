@@ -42,7 +42,7 @@ async def check(server: Ollama, database: EmbeddedServer, **overrides: Any) -> d
         "embedding_model": "nomic-embed-text",
         "ollama_url": server.url,
         "connect_timeout": 2.0,
-        "database_timeout": 1.0,
+        "database_timeout": 5.0,
     }
     results = await check_live(Settings(**(defaults | overrides)))  # type: ignore[arg-type]
     return {result.name: result for result in results}
@@ -72,7 +72,11 @@ async def test_what_works_is_said_with_its_figures(server: Ollama, database_serv
         ({"ollama_url": "http://127.0.0.1:8000"}, "embedding", ("RAG_OLLAMA_URL points to this service itself",)),
         ({"context_window": 1100, "max_tokens": 700}, "chat", ("RAG_CONTEXT_WINDOW is 1100", "RAG_MAX_TOKENS")),
         ({"context_window": 200_000}, "chat", ("RAG_CONTEXT_WINDOW is 200000", "Set it to 131072 or less")),
-        ({"database_url": "postgresql://rag@127.0.0.1:1/rag"}, "database", ("database cannot be reached",)),
+        (
+            {"database_url": "postgresql://rag@127.0.0.1:1/rag", "database_timeout": 1.0},
+            "database",
+            ("database cannot be reached",),
+        ),
     ],
 )
 async def test_what_is_wrong_names_the_setting_and_the_mend(

@@ -22,6 +22,8 @@ GOOD = "The limit for travel is 300 euros a day [C1]."
 ASKED: dict[str, Any] = {"query": QUESTION}
 MESSAGES: dict[str, Any] = {"messages": [{"role": "user", "content": QUESTION}]}
 
+UNHURRIED = {"first_token_timeout": 300, "token_timeout": 300, "answer_timeout": 600}  # no test waits that long
+
 MODES: dict[str, tuple[str, dict[str, Any], str]] = {
     "plain": (ANSWER, ASKED, "application/json"),
     "server-sent events": (STREAM, ASKED, "text/event-stream"),
@@ -47,7 +49,7 @@ def chat_address(client: httpx.Client) -> str:
 @pytest.mark.slow
 async def test_leaving_frees_the_model(start: Start, ollama: OllamaDouble, mode: str) -> None:
     ollama.answer = GOOD
-    client = start(model_concurrency=1, model_queue=0, first_token_timeout=30, token_timeout=30, answer_timeout=60)
+    client = start(model_concurrency=1, model_queue=0, **UNHURRIED)
     add_document(client)
     url, body, accept = MODES[mode]
     url = chat_address(client) if url == "chat" else url
@@ -57,8 +59,7 @@ async def test_leaving_frees_the_model(start: Start, ollama: OllamaDouble, mode:
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     await asyncio.to_thread(wait_until, lambda: ollama.open_streams == 0)  # no limit of a model has passed
-    waited = await asyncio.to_thread(wait_until, lambda: client.post(ANSWER, json=ASKED).status_code == 200)
-    assert waited < 30, "the only place is free before a limit frees it"
+    await asyncio.to_thread(wait_until, lambda: client.post(ANSWER, json=ASKED).status_code == 200)  # nor here
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the kernel does not watch for it")
@@ -86,7 +87,7 @@ async def test_a_connection_whose_client_takes_nothing_ends(monkeypatch: pytest.
     try:
         with socket.create_connection(("127.0.0.1", int((await address).rpartition(":")[2]))) as client:
             client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert await asyncio.wait_for(gone.wait(), 20), "the server still waits for a client that takes nothing"
+            assert await asyncio.wait_for(gone.wait(), 60), "the server still waits for a client that takes nothing"
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

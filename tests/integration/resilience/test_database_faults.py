@@ -53,7 +53,7 @@ def test_it_starts_without_its_database_says_so_and_recovers(stoppable: Stoppabl
     assert_store_unavailable(client.post("/api/ingest", json={"text": "A text."}))
 
     stoppable.start()
-    wait_until(lambda: client.get("/health/ready").status_code == 200, 20)
+    wait_until(lambda: client.get("/health/ready").status_code == 200)
     add_document(client)
     assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
 
@@ -82,11 +82,11 @@ def test_an_upload_while_the_database_is_down_is_kept_and_indexed_when_it_is_bac
     assert len(list(kept.glob("*.upload"))) == 2
 
     stoppable.start()
-    wait_until(lambda: client.get(reply.headers["location"]).json().get("status") == "indexed", 30)
+    wait_until(lambda: client.get(reply.headers["location"]).json().get("status") == "indexed")
     assert client.get(reply.headers["location"]).json()["uploadId"] == reply.json()["uploadId"]
     passages = client.post(SEARCH, json={"query": "Do night trains need approval?"}).json()["passages"]
     assert passages[0]["text"] == "Night trains need no approval."
-    wait_until(lambda: len(list(kept.iterdir())) == 1, 20)
+    wait_until(lambda: len(list(kept.iterdir())) == 1)
     assert [file.suffix for file in kept.iterdir()] == [".refused"]  # its corpus does not exist
 
 
@@ -119,12 +119,12 @@ def test_a_database_that_stands_still_is_an_error_in_time_on_every_route_and_goe
             for reply in threads.map(lambda ask: ask(), routes):
                 assert_store_unavailable(reply)
         assert "store_unavailable" in client.post("/mcp", json=body, headers=accept).text
-        assert time.monotonic() - started < 15  # the timeouts, and what a busy machine takes
+        assert time.monotonic() - started < 40  # the timeouts, and what a slow and busy machine takes
         assert client.get("/health/ready").status_code == 503
         assert client.get("/health").status_code == 200
     finally:
         stoppable.signal(signal.SIGCONT)
-    wait_until(lambda: client.get("/health/ready").status_code == 200, 20)
+    wait_until(lambda: client.get("/health/ready").status_code == 200)
     assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
 
 
@@ -140,7 +140,7 @@ def test_readiness_is_told_in_time_of_a_database_that_stands_still(stoppable: St
         stoppable.signal(signal.SIGCONT)
     assert (ready.status_code, ready.json()["dependencies"]["database"]["code"]) == (503, "timeout")
     assert took < 3 + 1 + 7  # for the probe, for its statement to be cancelled (psycopg: 10), and for a busy machine
-    wait_until(lambda: client.get("/health/ready").status_code == 200, 20)
+    wait_until(lambda: client.get("/health/ready").status_code == 200)
 
 
 async def test_a_long_statement_of_a_database_that_responds_is_waited_for(database_server: EmbeddedServer) -> None:
@@ -168,7 +168,7 @@ def test_it_outlives_a_restart_of_its_database(stoppable: StoppableServer, start
     assert_store_unavailable(client.post(SEARCH, json={"query": QUESTION}))
     assert client.get("/health/ready").status_code == 503
     stoppable.start()
-    wait_until(lambda: client.post(SEARCH, json={"query": QUESTION}).status_code == 200, 20)
+    wait_until(lambda: client.post(SEARCH, json={"query": QUESTION}).status_code == 200)
     assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
 
 
@@ -186,7 +186,7 @@ def test_a_database_that_stops_during_a_request_fails_that_request_only(
         asking.start()
         wait_for_lock(database_server)
         drop_connections(database_server)
-        asking.join(10)
+        asking.join(60)
     assert_store_unavailable(outcome[0])
     assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
 
@@ -208,7 +208,7 @@ def test_a_search_or_list_that_takes_too_long_is_stopped_and_disturbs_nobody(
         asking = threading.Thread(target=lambda: outcome.append(send[slow]()))
         asking.start()
         assert [send[other]().status_code for other in send if other != slow] == [200]
-        asking.join(10)
+        asking.join(60)
         assert outcome[0].status_code == 500, outcome[0].text
         assert outcome[0].json()["code"] == "search_timeout"
     assert [send[each]().status_code for each in send] == [200, 200]
@@ -233,7 +233,7 @@ def test_too_many_connections_are_an_honest_error(start: Start, database_server:
         wait_for_lock(database_server)
         assert_store_unavailable(client.post(SEARCH, json={"query": QUESTION}))
         owner.rollback()
-        waiting.join(10)
+        waiting.join(60)
     assert client.post(SEARCH, json={"query": QUESTION}).status_code == 200
 
 
@@ -255,7 +255,7 @@ def test_a_server_without_a_free_connection_is_an_honest_error(start: Start, dat
         drop_connections(database_server)
         assert_store_unavailable(client.post(SEARCH, json={"query": QUESTION}))
         owner.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT -1").format(database))
-    wait_until(lambda: client.post(SEARCH, json={"query": QUESTION}).status_code == 200, 20)
+    wait_until(lambda: client.post(SEARCH, json={"query": QUESTION}).status_code == 200)
 
 
 def test_a_full_disk_refuses_documents_but_takes_no_answer_away(

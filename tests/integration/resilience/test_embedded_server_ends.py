@@ -68,7 +68,7 @@ def holder(folder: Path, program: str = HOLD) -> subprocess.Popen[str]:
 
 
 def leave(process: subprocess.Popen[str]) -> None:
-    process.communicate("", timeout=20)
+    process.communicate("", timeout=60)
     assert process.returncode == 0
 
 
@@ -88,18 +88,18 @@ async def test_a_service_told_to_stop_stops_its_database(folder: Path, ollama: O
     async with running_server(folder / "server.log", **settings) as rig:
         assert runs(folder)
         rig.server.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(rig.server.wait(), 60) == -signal.SIGTERM
+        assert await asyncio.wait_for(rig.server.wait(), 120) == -signal.SIGTERM
         assert not runs(folder), rig.log.read_text()
 
 
-@pytest.mark.parametrize("waits", ["asyncio.sleep(60)", "asyncio.to_thread(time.sleep, 60)"])
+@pytest.mark.parametrize("waits", ["asyncio.sleep(600)", "asyncio.to_thread(time.sleep, 600)"])
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGHUP])
 def test_any_command_told_to_stop_stops_the_database_and_waits_for_no_thread(
     folder: Path, waits: str, name: signal.Signals
 ) -> None:
     with holder(folder, LONG.format(waits=waits)) as process:
         process.send_signal(name)
-        assert process.wait(40) == -signal.SIGTERM  # the thread would take a minute
+        assert process.wait(120) == -signal.SIGTERM  # the thread would take ten minutes
     assert not runs(folder)
 
 
@@ -147,7 +147,7 @@ def test_a_server_that_crashes_is_started_again(folder: Path) -> None:
                 return False
             return text.split()[:1] != [crashed] and "ready" in text
 
-        wait_until(is_new, 20)
+        wait_until(is_new)
         leave(process)
     assert not runs(folder)
 
@@ -169,7 +169,7 @@ def test_a_process_that_lives_stays_on_the_list() -> None:
     assert embedded._is_running(os.getpid(), None)
     assert embedded._is_running(os.getpid(), time.time())
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        wait_until(lambda: Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", 10)
+        wait_until(lambda: Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
         assert not embedded._is_running(ended.pid, None)  # ended, though its parent has not asked how
 
 

@@ -29,7 +29,7 @@ from tests.doubles.ollama import (
     refused,
 )
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
-from tests.integration.resilience.test_clients_that_leave import chat_address
+from tests.integration.resilience.test_clients_that_leave import UNHURRIED, chat_address
 from tests.serving import leave_when, wait_until
 
 ANSWER, STREAM, SEARCH = "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/query"
@@ -211,7 +211,7 @@ def test_slow_drip_is_a_good_answer(client: httpx.Client, ollama: OllamaDouble) 
 @pytest.mark.parametrize("url", [ANSWER, STREAM])
 def test_a_client_that_leaves_frees_the_model_at_once(start: Start, ollama: OllamaDouble, url: str, stage: str) -> None:
     ollama.answer = GOOD
-    client = start(model_concurrency=1, model_queue=0, first_token_timeout=30, token_timeout=30, answer_timeout=60)
+    client = start(model_concurrency=1, model_queue=0, **UNHURRIED)
     add_document(client)
     ollama.script(CHAT, chat(*([Say("The limit")] if stage == "between tokens" else []), Hang()))
     leave_when(lambda: ollama.open_streams == 1, client, url, QUESTION)
@@ -294,7 +294,7 @@ def test_a_dead_model_is_left_alone_and_found_again(start: Start, ollama: Ollama
     assert ready.json()["status"] == "degraded"
     assert ready.json()["dependencies"]["chat"]["code"] == "circuit_open"
     assert 'rag_circuit_open{provider="chat model"} 1.0' in client.get("/metrics").text
-    wait_until(lambda: ask(client).json()["modelError"] is None, 60)
+    wait_until(lambda: ask(client).json()["modelError"] is None)
     assert client.get("/health/ready").json()["status"] == "ready"
 
 

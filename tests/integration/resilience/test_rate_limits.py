@@ -147,7 +147,7 @@ def test_without_the_database_nothing_is_limited(stoppable: StoppableServer, sta
     assert (reply.status_code, reply.json()["code"]) == (500, "store_unavailable")
     stoppable.start()
     # An orderly stop keeps the counts.
-    wait_until(lambda: client.get(address).status_code == 429, 30)
+    wait_until(lambda: client.get(address).status_code == 429)
 
 
 def test_off_means_no_headers_and_no_rows(start: Start, database_server: EmbeddedServer) -> None:
@@ -224,7 +224,7 @@ async def test_a_database_that_stands_still_makes_each_request_wait_once(
 ) -> None:
     """To know whose request it is, to count it and to serve it share one timeout."""
     client = start(
-        database_url=stoppable.conninfo, database_timeout=2.0, auth="required", auth_cache_seconds=0.0,
+        database_url=stoppable.conninfo, database_timeout=4.0, auth="required", auth_cache_seconds=0.0,
         rate_limit_per_minute=limit,
     )  # fmt: skip
     ((_, (known, unknown)),) = await _people(stoppable.conninfo, "ana")
@@ -234,6 +234,6 @@ async def test_a_database_that_stands_still_makes_each_request_wait_once(
         for key in (known, unknown) * 2:
             began = time.monotonic()
             assert client.get(CORPORA, headers={"X-API-Key": key}).json()["code"] == "store_unavailable"
-            assert time.monotonic() - began < 3.8  # two would take 4.0
+            assert time.monotonic() - began < 7.8  # two would take 8.0
     finally:
         stoppable.signal(signal.SIGCONT)

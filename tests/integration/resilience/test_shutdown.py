@@ -18,10 +18,11 @@ import pytest
 from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import CHAT, EMBED, Hang, OllamaDouble, Say, chat, embed
 from tests.integration.resilience.conftest import QUESTION, TRAVEL, StoppableServer
+from tests.serving import wait_until
 from tests.soak.rig import ROOT, Reply, Rig, request, running_server
 
 STREAM = "/api/v1/query/answer/stream"
-HELD = [embed(delay=60)] * 2  # the server's own at start, and the document's
+HELD = [embed(delay=600)] * 2  # the server's own at start, and the document's
 ENDED = {0, -signal.SIGTERM}  # uvicorn passes the signal on once it has shut down
 
 
@@ -35,6 +36,7 @@ async def serving(folder: Path, conninfo: str, ollama: OllamaDouble, **overrides
         "ollama_url": ollama.url,
         "similarity_threshold": 0.3,
         "model_concurrency": 20,
+        "first_token_timeout": 600,  # no limit of a model ends what holds a stop up
         "fit_relevance": False,  # its calls would take what tests script
     }
     async with running_server(folder / "server.log", **(settings | overrides)) as rig:
@@ -54,7 +56,7 @@ async def begin_streams(rig: Rig, ollama: OllamaDouble, count: int) -> list[asyn
     reply = await request(rig.port, "POST", "/api/ingest", {"text": TRAVEL, "fileName": "travel.md"})
     assert reply.status == 201, reply.body
     asking = [asyncio.create_task(request(rig.port, "POST", STREAM, {"query": QUESTION})) for _ in range(count)]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while ollama.open_streams < count:  # noqa: ASYNC110 - the double is in another thread
             await asyncio.sleep(0.02)
     return asking
@@ -66,11 +68,11 @@ async def test_running_streams_end_whole_and_new_ones_are_refused(
 ) -> None:
     ollama.answer = "The limit for travel is 300 euros a day [C1]. " + "It holds. " * 20
     ollama.token_delay = 0.05
-    async with serving(tmp_path, database_server.service_conninfo, ollama, shutdown_seconds=60) as rig:
+    async with serving(tmp_path, database_server.service_conninfo, ollama, shutdown_seconds=300) as rig:
         asking = await begin_streams(rig, ollama, 12)
-        stopping = asyncio.create_task(stop(rig, within=50))
+        stopping = asyncio.create_task(stop(rig, within=200))
         with pytest.raises(ConnectionError):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while True:  # until the process has got its signal
                     await request(rig.port, "GET", "/health")
         replies = await asyncio.gather(*asking)
@@ -83,11 +85,13 @@ async def test_a_stream_that_does_not_end_is_cut_off_in_time(
     tmp_path: Path, database_server: EmbeddedServer, ollama: OllamaDouble
 ) -> None:
     ollama.script(CHAT, chat(Say("The limit"), Hang()))
-    async with serving(tmp_path, database_server.service_conninfo, ollama, shutdown_seconds=1, token_timeout=60) as rig:
+    async with serving(
+        tmp_path, database_server.service_conninfo, ollama, shutdown_seconds=1, token_timeout=600
+    ) as rig:
         (asking,) = await begin_streams(rig, ollama, 1)
-        assert await stop(rig, within=30) > 0.9
+        assert await stop(rig, within=120) > 0.9
         assert (await asking).ending != "done"  # and never mistaken for a whole answer
-        assert ollama.open_streams == 0
+        await asyncio.to_thread(wait_until, lambda: ollama.open_streams == 0)
 
 
 @pytest.mark.slow
@@ -98,7 +102,7 @@ async def test_a_job_in_work_is_handed_back(
     async with serving(tmp_path, database_server.service_conninfo, ollama) as rig:
         await upload(rig)
         await until_status(database_server, "embedding")
-        await stop(rig, within=30)
+        await stop(rig, within=120)
     with psycopg.connect(database_server.owner_conninfo) as owner:
         assert owner.execute("SELECT status, attempts FROM rag.uploads").fetchone() == ("pending", 0)
         assert owner.execute("SELECT status FROM rag.procrastinate_jobs").fetchall() == [("todo",)]
@@ -113,11 +117,11 @@ async def test_without_the_database_it_ends_in_time_too(
     ollama.script(EMBED, *HELD)
     async with serving(tmp_path, stoppable.conninfo, ollama, database_timeout=1.0) as rig:
         await upload(rig)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(ollama.bodies(EMBED)) < len(HELD):  # noqa: ASYNC110 - likewise
                 await asyncio.sleep(0.02)
         await asyncio.to_thread(stoppable.stop, "immediate")
-        assert await stop(rig, within=30) < 30
+        assert await stop(rig, within=120) < 120
 
 
 @pytest.mark.slow
@@ -150,7 +154,7 @@ run_command(server.serve_application(never_ending, settings, announce=announce))
     try:
         assert b"http" in await process.stdout.readline()
         process.terminate()
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(120):
             said, _ = await process.communicate()
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -168,7 +172,7 @@ async def upload(rig: Rig) -> None:
 
 
 async def until_status(server: EmbeddedServer, status: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         with psycopg.connect(server.owner_conninfo, autocommit=True) as owner:
             query = "SELECT count(*) FROM rag.uploads WHERE status = %s"
             while owner.execute(query, [status]).fetchone() != (1,):  # noqa: ASYNC110 - another process changes it

@@ -140,6 +140,6 @@ def test_a_job_logs_under_the_id_of_its_request(start: Start, logged: io.StringI
         lines = [json.loads(text) for text in logged.getvalue().splitlines()]
         return next((found for found in lines if found["action"] == "upload_indexed"), None)
 
-    wait_until(line, 20)
+    wait_until(line)
     found = line()
     assert found is not None and found["correlation_id"] == "upload-17"

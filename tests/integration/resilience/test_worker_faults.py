@@ -66,7 +66,7 @@ async def test_a_worker_that_stood_still_is_replaced_and_does_no_harm_when_it_go
 
 async def _until_in_work(house: House) -> None:
     with house.owner() as owner:
-        for _ in range(2000):
+        for _ in range(12_000):
             query = "SELECT count(*) FROM rag.uploads WHERE status IN ('embedding', 'storing')"
             if owner.execute(query).fetchone() != (0,):
                 return
@@ -246,7 +246,7 @@ async def test_a_document_deleted_while_it_is_parsed_stays_deleted(house: House)
 
     upload = await house.uploads.accept(text_file("x.txt", "Yaks live."), corpus_id=corpus.id, identity=ana)
     async with house.working(parser=parse_late):
-        await asyncio.wait_for(parsing.wait(), 20)
+        await asyncio.wait_for(parsing.wait(), 60)
         with house.owner() as owner:
             owner.execute("DELETE FROM rag.documents WHERE id = %s", [upload.document_id])
         go_on.set()

@@ -66,9 +66,9 @@ def meanwhile(server: EmbeddedServer, query: str, values: list[object]) -> Itera
     thread = threading.Thread(target=run)
     with psycopg.connect(server.owner_conninfo, autocommit=True) as watch:
         thread.start()
-        wait_until(lambda: watch.execute(WAITING).fetchone() == (1,), 10)
+        wait_until(lambda: watch.execute(WAITING).fetchone() == (1,))
     yield
-    thread.join(10)
+    thread.join(60)
 
 
 def test_of_two_messages_that_are_added_at_once_both_count(

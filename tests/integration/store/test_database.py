@@ -74,7 +74,7 @@ async def test_a_transaction_in_which_nothing_happens_lets_go_of_its_locks(datab
         with pytest.raises(StoreError):
             async with frozen.transaction(ADMIN) as connection:
                 await connection.execute("SELECT pg_advisory_xact_lock(1)")
-                async with asyncio.timeout(20), other.transaction(ADMIN) as waiting:
+                async with asyncio.timeout(60), other.transaction(ADMIN) as waiting:
                     await waiting.execute("SELECT pg_advisory_xact_lock(1)")
                 await connection.execute("SELECT 1")
         async with frozen.transaction(ADMIN) as connection:

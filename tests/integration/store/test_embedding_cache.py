@@ -207,7 +207,7 @@ async def test_two_writers_of_the_same_texts_do_not_block_each_other(
 ) -> None:
     bound = cached(model, database).for_corpus(corpus_of(None), ADMIN)
     texts = [f"text {number}" for number in range(100)]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.gather(*(embed(bound, texts if turn % 2 else texts[::-1]) for turn in range(6)))
     asked = len(model.asked)
     await embed(bound, texts)

@@ -48,7 +48,7 @@ async def test_work_that_fails_leaves_the_connection_free(database: Database) ->
 
     with pytest.raises(KeyError):
         async with database.transaction(ADMIN) as connection:
-            await meanwhile(ask(connection, "SELECT pg_sleep(30)"), fail)
+            await meanwhile(ask(connection, "SELECT pg_sleep(300)"), fail)
     async with database.transaction(ADMIN) as connection:
         assert await ask(connection, "SELECT 7") == 7
 
@@ -56,18 +56,18 @@ async def test_work_that_fails_leaves_the_connection_free(database: Database) ->
 async def test_a_search_that_is_cancelled_meanwhile_ends_its_statement(database: Database) -> None:
     async def search() -> None:
         async with database.transaction(ADMIN) as connection:
-            await meanwhile(ask(connection, "SELECT pg_sleep(29)"), lambda: None)
+            await meanwhile(ask(connection, "SELECT pg_sleep(290)"), lambda: None)
 
     async def running() -> int:
         async with database.transaction(ADMIN) as connection:
             return await ask(
                 connection,
-                """SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(29)' AND state = 'active'
+                """SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(290)' AND state = 'active'
                    AND datname = current_database()""",
             )
 
     task = asyncio.ensure_future(search())
-    for _ in range(200):  # a request to cancel that comes before its statement is without effect
+    for _ in range(1200):  # a request to cancel that comes before its statement is without effect
         if await running():
             break
         await asyncio.sleep(0.05)
@@ -76,4 +76,4 @@ async def test_a_search_that_is_cancelled_meanwhile_ends_its_statement(database:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await running() == 0
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 60

@@ -95,7 +95,7 @@ async def sync_under_fire(desk: Desk, *, kills: int, seed: int = 7, open_source:
         await _work_a_while(desk, process, before, draw)
         died += process.is_alive()
         process.kill()
-        await asyncio.to_thread(process.join, 10)
+        await asyncio.to_thread(process.join, 60)
         process.close()
         change_folder(desk, draw)
     return died

@@ -206,7 +206,7 @@ async def test_a_watch_sees_changes_and_a_folder_that_goes(desk: Desk) -> None:
             events.put_nowait(event)
 
     async def next_report() -> SyncReport | RagError:
-        return await asyncio.wait_for(events.get(), 30)
+        return await asyncio.wait_for(events.get(), 120)
 
     watching = asyncio.create_task(watch())
     try:

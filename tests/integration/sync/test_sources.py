@@ -191,7 +191,7 @@ async def test_one_run_at_a_time_and_a_dead_worker_is_followed(desk: Desk, monke
     async with desk.house.database.transaction(ADMIN) as connection:
         await delete_corpus(connection, desk.corpus.id)
     with pytest.raises(ConflictError, match="was removed"):
-        await asyncio.wait_for(gone, 20)
+        await asyncio.wait_for(gone, 60)
     with desk.house.owner() as owner:
         assert owner.execute("SELECT count(*) FROM rag.sources").fetchone() == (0,)
 
@@ -221,7 +221,7 @@ async def test_sites_that_hang_hold_no_place_and_no_connection(desk: Desk, monke
         await add(f"hangs{number}")
     running = asyncio.create_task(_runner(desk).run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             for _ in range(15):
                 assert "hangs" in await listed.get()
             await add("answers")
@@ -268,7 +268,7 @@ async def _started(runner: SourceRunner, source_id: UUID, patch: pytest.MonkeyPa
 
     patch.setattr(FolderSource, "list", never)
     task = asyncio.create_task(runner.run_now(source_id))
-    await asyncio.wait_for(listing.wait(), 10)
+    await asyncio.wait_for(listing.wait(), 60)
     return task
 
 

@@ -146,10 +146,11 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_cannot_be_reached_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    with pytest.raises(SourceError, match=f"ftp://127.0.0.1:{port}/papers cannot be reached"):
-        opened(f"ftp://127.0.0.1:{port}/papers")
+    with socket.socket() as silent:  # it does not listen, and nobody else gets its port
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        with pytest.raises(SourceError, match=f"ftp://127.0.0.1:{port}/papers cannot be reached"):
+            opened(f"ftp://127.0.0.1:{port}/papers")
 
 
 async def test_a_watch_looks_without_reading(bucket: str) -> None:

@@ -50,7 +50,7 @@ async def start_worker(conninfo: str) -> ForkServerProcess:
     process = _FORKS.Process(target=worker_process.run, args=(conninfo, theirs), daemon=True)
     await asyncio.to_thread(process.start)
     theirs.close()
-    assert await asyncio.to_thread(ready.poll, 60), "the worker did not start"
+    assert await asyncio.to_thread(ready.poll, 180), "the worker did not start"
     ready.recv()  # EOFError: it died instead
     ready.close()
     return process
@@ -58,7 +58,7 @@ async def start_worker(conninfo: str) -> ForkServerProcess:
 
 async def kill(process: ForkServerProcess) -> None:
     process.kill()
-    await asyncio.to_thread(process.join, 10)
+    await asyncio.to_thread(process.join, 60)
     process.close()
 
 
@@ -93,7 +93,7 @@ async def _wait_for(house: House, stage: str) -> bool:
     started = time.monotonic()
     with house.owner() as owner:
         while True:
-            assert time.monotonic() - started < 60, f"no document came to be {stage}"
+            assert time.monotonic() - started < 180, f"no document came to be {stage}"
             states = {row[0] for row in owner.execute("SELECT DISTINCT status FROM rag.uploads").fetchall()}
             if stage in states:
                 return True

@@ -20,7 +20,7 @@ from rag_service.app import create_app
 from rag_service.domain import ParsedDocument
 from tests.integration.tenancy.conftest import House, parse_here
 from tests.integration.tenancy.web import new_key, web_settings
-from tests.serving import serving, wait_until
+from tests.serving import PATIENCE, serving, wait_until
 
 MEGABYTE = 2**20
 BOUNDARY = b"a-boundary"
@@ -38,7 +38,7 @@ class Wire:
 
     def connect(self) -> socket.socket:
         url = self.client.base_url
-        return socket.create_connection((url.host, url.port or 80), timeout=20)
+        return socket.create_connection((url.host, url.port or 80), timeout=PATIENCE)
 
     def head(self, length: int) -> bytes:
         """Head of an upload that announces a body of that length."""
@@ -195,7 +195,9 @@ async def test_one_file_sent_many_times_at_the_same_moment_is_one_document(wire:
     ready = threading.Barrier(6)
 
     def send(_: int) -> httpx.Response:
-        with httpx.Client(base_url=wire.client.base_url, headers=wire.client.headers, trust_env=False) as client:
+        with httpx.Client(
+            base_url=wire.client.base_url, headers=wire.client.headers, timeout=PATIENCE, trust_env=False
+        ) as client:
             ready.wait()
             return client.post(wire.documents, files={"file": ("a.txt", LLAMAS)})
 
@@ -234,7 +236,7 @@ def settle(wire: Wire, path: str) -> dict[str, Any]:
         found.update(wire.client.get(path).json())
         return found["status"] in ("indexed", "failed")
 
-    wait_until(final, 60)
+    wait_until(final)
     return found
 
 
@@ -252,14 +254,14 @@ async def test_deleting_what_is_being_indexed_ends_it(wire: Wire, what: str) -> 
     upload = wire.client.post(wire.documents, files={"file": ("a.txt", LLAMAS)})
     status = upload.headers["location"]
     async with wire.house.working(parser=slow):
-        await asyncio.wait_for(parsing.wait(), 10)
+        await asyncio.wait_for(parsing.wait(), PATIENCE)
         events: list[str] = []
         watching = asyncio.create_task(asyncio.to_thread(watch, wire, status, events))
         await asyncio.to_thread(wait_until, lambda: events)
         path = wire.documents.removesuffix("/documents")
         path = path if what == "corpus" else f"/api/v1/documents/{upload.json()['documentId']}"
         assert (await asyncio.to_thread(wire.client.delete, path)).status_code == 204
-        await asyncio.wait_for(watching, 20)
+        await asyncio.wait_for(watching, PATIENCE)
         assert '"status":"parsing"' in events[0]
         assert '"code":"not_found"' in events[-1]
         assert wire.client.get(status).status_code == 404

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CalledProcessError
 
@@ -50,7 +51,7 @@ async def test_an_api_killed_right_after_the_acceptance_loses_nothing(house: Hou
         house.server.service_conninfo, str(ana.user_id), str(corpus.id),
         cwd=Path(__file__).parents[3],
     )  # fmt: skip
-    assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGKILL
+    assert await asyncio.wait_for(process.wait(), 180) == -signal.SIGKILL
     with house.owner() as owner:
         counts = owner.execute(
             "SELECT (SELECT count(*) FROM rag.documents), (SELECT count(*) FROM rag.originals),"
@@ -90,7 +91,7 @@ async def test_the_database_restarts_during_ingest(tmp_path: Path, fake_embeddin
         corpus = await house.corpus(ana)
         documents = make_documents(8)
         half = [await house.uploads.accept(d, corpus_id=corpus.id, identity=ana) for d in documents[:4]]
-        async with house.working(parser=parse_slowly, options=IMPATIENT):
+        async with house.working(parser=parse_slowly, options=replace(IMPATIENT, attempts=100)):
             await _until_one_is_indexed(house)
             await asyncio.to_thread(_control, tmp_path / "postgres", "restart", mode)
             rest = [await _accept(house, ana, document, corpus.id) for document in documents[4:]]
@@ -108,7 +109,7 @@ async def test_the_database_restarts_during_ingest(tmp_path: Path, fake_embeddin
 
 async def _accept(house: House, identity: Identity, document, corpus_id):  # type: ignore[no-untyped-def]
     """As a client does that is told to try again."""
-    for _ in range(100):
+    for _ in range(600):
         try:
             return await house.uploads.accept(document, corpus_id=corpus_id, identity=identity)
         except StoreError:
@@ -118,7 +119,7 @@ async def _accept(house: House, identity: Identity, document, corpus_id):  # typ
 
 async def _until_one_is_indexed(house: House) -> None:
     with house.owner() as owner:
-        for _ in range(1000):
+        for _ in range(6000):
             if owner.execute("SELECT count(*) FROM rag.uploads WHERE status = 'indexed'").fetchone() != (0,):
                 return
             await asyncio.sleep(0.01)

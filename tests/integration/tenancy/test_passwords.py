@@ -98,7 +98,8 @@ async def test_replies_do_not_tell_who_exists_and_attempts_are_few(street: Stree
             connection.execute("UPDATE rag.password_attempts SET full_at = now() + interval '1 minute'")
         for name in ("fay", "nobody"):
             reply = await sign_in(client, name)
-            assert (reply.status_code, reply.headers["retry-after"]) == (429, "6"), "also with the right password"
+            assert reply.status_code == 429, "also with the right password"
+            assert 4 <= int(reply.headers["retry-after"]) <= 6  # some seconds may have passed since
         with street.house.owner() as connection:
             connection.execute("UPDATE rag.password_attempts SET full_at = now() + interval '53 seconds'")
         assert (await sign_in(client, "fay")).status_code == 204
@@ -133,7 +134,7 @@ async def test_made_up_names_and_invitations_do_not_keep_others_waiting(
 
     def is_password(password: str, stored: str | None) -> bool:
         hashed.append(password)
-        assert all_asked.wait(30)
+        assert all_asked.wait(120)
         return False
 
     async def attempt(number: int) -> httpx.Response:
@@ -171,7 +172,7 @@ async def test_a_flood_from_one_network_leaves_others_their_turn(
     others_asked = threading.Event()
 
     def is_password(password: str, stored: str | None) -> bool:
-        assert others_asked.wait(30)
+        assert others_asked.wait(120)
         return False
 
     async def attempt(number: int) -> int:

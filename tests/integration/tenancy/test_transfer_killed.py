@@ -34,7 +34,7 @@ async def import_and_wait(conninfo: str, file: Path) -> None:
     def progress(done: int, _: int, what: str) -> None:
         if done and what.startswith("storing"):
             print(REACHED, flush=True)  # noqa: T201 - the test waits for it
-            time.sleep(60)
+            time.sleep(600)
 
     with file.open("rb") as opened:
         transfers = transfers_of(house, data_dir=file.parent)
@@ -58,7 +58,7 @@ async def test_a_killed_import_leaves_nothing(house: House, tmp_path: Path) -> N
     process.kill()
     await process.communicate()
     assert len(before) == 3  # of the corpus, of the import, and the note of it
-    for _ in range(100):  # until the server has noticed
+    for _ in range(600):  # until the server has noticed
         async with house.database.transaction(None) as connection:
             if await Originals(f"file://{tmp_path}/kept").end_lost_imports(connection):
                 break

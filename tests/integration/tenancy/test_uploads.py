@@ -138,7 +138,7 @@ async def test_files_that_a_full_disk_left_unfinished_are_swept(house: House, tm
         file.touch()
     os.utime(old, (0, 0))
     running = asyncio.create_task(PostponedUploads(house.uploads, tmp_path, max_bytes=10_000).run())
-    await asyncio.to_thread(wait_until, lambda: not old.exists(), 10)
+    await asyncio.to_thread(wait_until, lambda: not old.exists())
     running.cancel()
     assert fresh.exists()  # another process may be at it
 
@@ -244,7 +244,7 @@ async def test_deleting_what_is_being_indexed_wins(house: House) -> None:
 
     upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
     async with house.working(parser=slow):
-        await asyncio.wait_for(reading.wait(), 10)
+        await asyncio.wait_for(reading.wait(), 60)
         async with house.database.transaction(ana) as connection:
             await remove_document(connection, upload.document_id)
         go_on.set()
@@ -384,7 +384,7 @@ async def test_a_stopped_worker_puts_its_documents_back_uncounted(house: House) 
 
     upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
     async with house.working(parser=endless):
-        await asyncio.wait_for(reading.wait(), 10)
+        await asyncio.wait_for(reading.wait(), 60)
     state = await house.status(ana, upload)
     assert (state.status, state.attempts) == (UploadStatus.PENDING, 0)
     async with house.working():

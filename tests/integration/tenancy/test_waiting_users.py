@@ -26,7 +26,7 @@ async def test_a_user_who_is_deleted_while_waiting_finds_nothing(street: Street,
         for one in hold:
             await one.__aenter__()
         sent = asyncio.create_task(client.post(path, json=body))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not turns.waiting:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         async with street.house.database.transaction(ADMIN) as connection:

@@ -69,7 +69,7 @@ async def test_a_stream_of_progress_ends_with_the_key_that_began_it(house: House
         async with house.database.transaction(ana) as connection:
             [found] = (await list_keys(connection, Slice())).items
             await revoke_key(connection, found.id)
-        (first, _), (last, problem) = await asyncio.wait_for(watched, 10)
+        (first, _), (last, problem) = await asyncio.wait_for(watched, 60)
     assert (first, last, problem["code"]) == ("status", "error", "not_authenticated")
 
 

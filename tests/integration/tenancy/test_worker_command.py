@@ -37,6 +37,7 @@ def environment(database_server: EmbeddedServer, ollama: OllamaDouble) -> dict[s
         "RAG_EMBEDDING_PROVIDER": "ollama",
         "RAG_EMBEDDING_MODEL": "nomic-embed-text",
         "RAG_OLLAMA_URL": ollama.url,
+        "RAG_FIRST_TOKEN_TIMEOUT": "600",  # no limit of the model ends what holds a stop up
         "RAG_FIT_RELEVANCE": "false",  # its calls would take what tests script
     }
 
@@ -58,7 +59,7 @@ def stop(process: ForkServerProcess) -> tuple[int | None, float]:
     """Ask it to stop: exit code, seconds until then."""
     began = time.monotonic()
     process.terminate()
-    process.join(40)
+    process.join(200)
     return process.exitcode, time.monotonic() - began
 
 
@@ -78,7 +79,7 @@ def reach(client: httpx.Client, path: str, status: str) -> dict[str, Any]:
         found.update(client.get(path).json())
         return bool(found["status"] == status)
 
-    wait_until(there, 30)
+    wait_until(there, 120)
     return found
 
 
@@ -96,21 +97,21 @@ def test_it_takes_a_job_finishes_it_and_stops_when_told(
         code, seconds = stop(process)
     output = (tmp_path / OUTPUT).read_text()
     assert (code, "Traceback" in output) == (0, False), output
-    assert seconds < 30
+    assert seconds < 100
 
 
 @pytest.mark.slow
 def test_stopped_in_the_middle_it_puts_the_document_back_for_the_next_one(
     client: httpx.Client, environment: dict[str, str], ollama: OllamaDouble, tmp_path: Path
 ) -> None:
-    ollama.script(EMBED, *[embed(delay=60)] * 3)  # the application may embed a text of its own at its start
+    ollama.script(EMBED, *[embed(delay=600)] * 3)  # the application may embed a text of its own at its start
     path = upload(client, "a.txt")
     with worker(environment, tmp_path) as process:
         reach(client, path, "embedding")
         code, seconds = stop(process)
     output = (tmp_path / OUTPUT).read_text()
     assert (code, "Traceback" in output) == (0, False), output
-    assert seconds < GRACE + 25  # not the minute that its embedding takes
+    assert seconds < GRACE + 100  # not the ten minutes that its embedding takes
     ollama.unscript(EMBED)
     left = client.get(path).json()
     assert (left["status"], left["attempts"]) == ("pending", 0)  # at once, and not counted as a failed try

@@ -55,7 +55,7 @@ class RealService:
 
     def client(self, person: Person | None = None) -> httpx.Client:
         headers = {} if person is None else {"Authorization": f"Bearer {person.key}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=120, trust_env=False)
 
     def add_person(self, name: str, role: str = "user", scopes: tuple[str, ...] = ("read", "write")) -> Person:
         with self.client(self.admin) as client:
@@ -126,7 +126,7 @@ class _Serving:
 
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
-        self._thread.join(30)
+        self._thread.join(60)
 
 
 async def _first_key(conninfo: str) -> str:

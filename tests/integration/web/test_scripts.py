@@ -249,7 +249,7 @@ def test_too_long_a_question_is_not_sent(visit: Open) -> None:
     one = visit(settings={"query_max_chars": 20})
     one.page.fill("#question", "x" * 21)
     expect(one.page.locator("#question-hint")).to_contain_text("21 of at most 20", use_inner_text=True)
-    assert one.page.locator("#send").is_disabled()
+    expect(one.page.locator("#send")).to_be_disabled()
 
 
 @pytest.mark.slow

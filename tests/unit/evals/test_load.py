@@ -33,7 +33,7 @@ async def test_a_short_run_counts_each_kind_of_request(
         index=load_index("general"),
     )
     folder = shipped_folder("indices") / "general" / "documents"
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         rows = await measure_load(bench, folder, LoadOptions(users=12, seconds=8, think=0.5))
     by_name = {row["what"]: row for row in rows}
     for name in ("search", "quoted answer", "stream"):

@@ -68,7 +68,7 @@ async def test_as_many_jobs_run_at_once_as_there_are_threads() -> None:
     worker = ModelThreads("test", count=3)
     together = threading.Barrier(3)
     try:
-        places = await asyncio.gather(*(worker.run(partial(together.wait, timeout=10)) for _ in range(6)))
+        places = await asyncio.gather(*(worker.run(partial(together.wait, timeout=60)) for _ in range(6)))
     finally:
         worker.stop()
     assert sorted(places) == [0, 0, 1, 1, 2, 2]
@@ -81,11 +81,11 @@ def test_the_end_of_the_process_waits_for_the_running_job_and_not_for_the_queue(
         thread, begun = ModelThreads("test"), threading.Event()
         thread.submit(lambda: (begun.set(), time.sleep(0.3), print("running job done", flush=True)))
         for _ in range(100):
-            thread.submit(lambda: time.sleep(100))
+            thread.submit(lambda: time.sleep(1000))
         begun.wait()
     """
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True, timeout=90
+        [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True, timeout=300
     )
     assert ended.stdout == "running job done\n"
 

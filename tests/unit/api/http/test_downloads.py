@@ -52,15 +52,15 @@ async def test_a_client_that_takes_nothing_holds_nothing_up(
         await asyncio.Event().wait()
 
     response = respond(pieces())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await response.to_asgi_response(None, None)({}, receive, send)
     assert closed.is_set()
     assert [message.get("more_body") for message in sent] == [None, True]  # no end: the client sees that it is cut
 
 
 async def test_a_slow_client_that_takes_something_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "SILENCE_SECONDS", 0.9)
-    file, taken = bytes(1_000_000), bytearray()
+    monkeypatch.setattr(bodies, "SILENCE_SECONDS", 1.9)
+    file, taken = bytes(2_000_000), bytearray()
 
     async def pieces() -> AsyncGenerator[bytes]:
         yield file

@@ -256,7 +256,7 @@ class Slow:
 
 
 async def test_a_judge_that_is_too_late_for_the_end_has_judged_the_beginning() -> None:
-    judged = await WatchedJudge(Slow(), seconds=0.05).judge_answer(
+    judged = await WatchedJudge(Slow(), seconds=1).judge_answer(
         JudgedAnswer(question="When?", claims=[claim("One."), claim("Two.")])
     )
     assert (list(judged.verdicts), judged.answers) == ([Verdict(entailed=True), None], None)

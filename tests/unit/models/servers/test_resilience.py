@@ -184,7 +184,7 @@ async def test_a_clean_up_ends_although_its_caller_is_cancelled_at_every_await()
         task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(done.wait(), 10)
+    await asyncio.wait_for(done.wait(), 60)
 
 
 async def test_isolated_work_is_cancelled_once_however_often_its_caller_is() -> None:
@@ -215,7 +215,7 @@ async def test_blocking_calls_that_hang_take_no_thread_from_others() -> None:
     await asyncio.sleep(0)
     for task in hanging:
         task.cancel()
-    assert await asyncio.wait_for(asyncio.to_thread(lambda: "served"), 20) == "served"
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: "served"), 60) == "served"
     outcomes = await asyncio.gather(*hanging, return_exceptions=True)
     assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
     release.set()
