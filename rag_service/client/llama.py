@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
-from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.response.schema import (
@@ -22,6 +21,7 @@ from llama_index.core.base.response.schema import (
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
+from llama_index.core.query_engine.retriever_query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import FunctionTool
 
@@ -119,8 +119,12 @@ class ServiceRetriever(Unpicklable, BaseRetriever):
         return [to_node(passage) for passage in found.passages]
 
 
-class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
-    """Answers with checked citations; the `CitedAnswer` is in the response's metadata under `answer`."""
+class ServiceQueryEngine(Unpicklable, RetrieverQueryEngine):
+    """Answers with checked citations; the `CitedAnswer` is in the response's metadata under `answer`.
+
+    LlamaIndex's chat engines turn streaming on and off in a `RetrieverQueryEngine` only. `retrieve` finds passages as
+    `ServiceRetriever`; `synthesize` answers from nodes as `_Synthesizer`.
+    """
 
     def __init__(
         self,
@@ -135,11 +139,15 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
             request: all but the question.
             streaming: reply with a `StreamingResponse`, whose metadata are complete once it is read.
         """
-        super().__init__(CallbackManager([]))
+        synthesizer = _Synthesizer(loop, backend, request, streaming=streaming)
+        super().__init__(
+            ServiceRetriever(loop, backend, request),
+            synthesizer,  # type: ignore[arg-type]  # a BaseSynthesizer would need a language model
+            callback_manager=CallbackManager([]),
+        )
         self._loop = loop
         self._backend = backend
         self._request = request
-        self._streaming = streaming
 
     def __call__(self, *, streaming: bool = False, **options: Unpack[SearchOptions]) -> ServiceQueryEngine:
         """Return one like this with these options of `Service.search`. Without `corpus_ids`, the corpora stay."""
@@ -147,48 +155,20 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
         request = AnswerRequest(**msgspec.structs.asdict(asked))
         return ServiceQueryEngine(self._loop, self._backend, request, streaming=streaming)
 
-    def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """The passages that a search finds, as `ServiceRetriever`."""
-        return ServiceRetriever(self._loop, self._backend, self._request).retrieve(query_bundle)
-
-    async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await ServiceRetriever(self._loop, self._backend, self._request).aretrieve(query_bundle)
-
-    def synthesize(
-        self,
-        query_bundle: QueryBundle,
-        nodes: list[NodeWithScore],
-        additional_source_nodes: Sequence[NodeWithScore] | None = None,
-    ) -> RESPONSE_TYPE:
-        """An answer from these nodes, in their order. Embedded only.
-
-        `additional_source_nodes` are added to the response. Raises InputError if a node is no stored passage: only
-        these can be cited.
-        """
-        return self._loop.run(self._synthesize(query_bundle.query_str, nodes, additional_source_nodes or ()))
-
-    async def asynthesize(
-        self,
-        query_bundle: QueryBundle,
-        nodes: list[NodeWithScore],
-        additional_source_nodes: Sequence[NodeWithScore] | None = None,
-    ) -> RESPONSE_TYPE:
-        return await self._loop.arun(self._synthesize(query_bundle.query_str, nodes, additional_source_nodes or ()))
-
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        if not self._streaming:
+        if not self._response_synthesizer._streaming:
             return self._loop.run(self._ask(query_bundle.query_str))
         streamed = self._loop.run(self._stream(query_bundle.query_str))
         return StreamingResponse(streamed.pieces(self._loop), streamed.nodes, streamed.metadata)
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        if not self._streaming:
+        if not self._response_synthesizer._streaming:
             return await self._loop.arun(self._ask(query_bundle.query_str))
         streamed = await self._loop.arun(self._stream(query_bundle.query_str))
         return AsyncStreamingResponse(streamed.apieces(self._loop), streamed.nodes, streamed.metadata)
 
     async def _ask(self, question: str) -> Response:
-        request = self._with_question(question)
+        request = msgspec.structs.replace(self._request, query=question)
         body = await self._backend.answer(request)
         passages = await self._backend.read_passages(request, body.sources)
         return Response(
@@ -196,7 +176,7 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
         )
 
     async def _stream(self, question: str) -> _Streamed:
-        request = self._with_question(question)
+        request = msgspec.structs.replace(self._request, query=question)
         events = self._backend.stream(request, retractable=False)
         try:
             first = await anext(events)
@@ -207,6 +187,48 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
             raise
         return _Streamed(question=question, events=events, nodes=[to_node(one) for one in passages])
 
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {}
+
+
+class _Synthesizer:
+    """The part of a query engine that answers from nodes, in their order. Embedded only."""
+
+    def __init__(
+        self,
+        loop: BackgroundLoop,
+        backend: EmbeddedBackend | RemoteBackend,
+        request: AnswerRequest,
+        *,
+        streaming: bool,
+    ):
+        self.callback_manager = CallbackManager([])
+        self._loop = loop
+        self._backend = backend
+        self._request = request
+        self._streaming = streaming  # of the engine; LlamaIndex's chat engines set it while they query
+
+    def synthesize(
+        self,
+        query: QueryBundle,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+    ) -> RESPONSE_TYPE:
+        """Return an answer from stored passages.
+
+        `additional_source_nodes` are added to the response. Raises InputError if a node is no stored passage: only
+        these can be cited.
+        """
+        return self._loop.run(self._synthesize(query.query_str, nodes, additional_source_nodes or ()))
+
+    async def asynthesize(
+        self,
+        query: QueryBundle,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+    ) -> RESPONSE_TYPE:
+        return await self._loop.arun(self._synthesize(query.query_str, nodes, additional_source_nodes or ()))
+
     async def _synthesize(
         self, question: str, nodes: Sequence[NodeWithScore], more: Sequence[NodeWithScore]
     ) -> Response:
@@ -214,14 +236,8 @@ class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
         if isinstance(backend, RemoteBackend):
             raise ConfigurationError("synthesize needs an embedded service; this one is remote.")
         relevance = {node.node.node_id: min(1.0, max(0.0, 1.0 if node.score is None else node.score)) for node in nodes}
-        body = await backend.answer_from(self._with_question(question), relevance)
+        body = await backend.answer_from(msgspec.structs.replace(self._request, query=question), relevance)
         return Response(response=body.answer, source_nodes=[*nodes, *more], metadata=_describe(question, body))
-
-    def _with_question(self, question: str) -> AnswerRequest:
-        return msgspec.structs.replace(self._request, query=question)
-
-    def _get_prompt_modules(self) -> PromptMixinType:
-        return {}
 
 
 @dataclass(kw_only=True)

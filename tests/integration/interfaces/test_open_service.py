@@ -180,10 +180,6 @@ async def test_the_query_engine_streams_retrieves_and_synthesizes(embedded: Serv
     assert isinstance(later, AsyncStreamingResponse)
     assert "".join([piece async for piece in later.async_response_gen()]) == str(plain)
 
-    memory = ChatMemoryBuffer.from_defaults(token_limit=3000)
-    chat = CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=MockLLM(), memory=memory)
-    assert "75 dollars" in "".join(chat.stream_chat("What is the origination fee?").response_gen)
-
     nodes = embedded.retriever(threshold=0.0).retrieve(question)
     fees = [node for node in nodes if "75 dollars" in node.text]
     others = [node for node in nodes if "75 dollars" not in node.text]
@@ -191,6 +187,35 @@ async def test_the_query_engine_streams_retrieves_and_synthesizes(embedded: Serv
     assert "75 dollars" not in str(await engine.asynthesize(question, others))
     with pytest.raises(InputError, match="1 of 1 nodes"):
         engine.synthesize(question, [NodeWithScore(node=TextNode(text="The origination fee is 5 dollars."))])
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_chat_engine_streams_where_it_is_asked_to(embedded: Service, folder: Path, streaming: bool) -> None:
+    """Whatever the query engine does by itself, and that again afterwards."""
+    embedded.ingest(folder / "hr")
+    question, engine = "What is the origination fee?", embedded.query_engine(streaming=streaming)
+
+    def begin() -> CondenseQuestionChatEngine:
+        memory = ChatMemoryBuffer.from_defaults(token_limit=3000)
+        return CondenseQuestionChatEngine.from_defaults(query_engine=engine, llm=MockLLM(), memory=memory)
+
+    expected = embedded.ask(question).text
+    assert "75 dollars" in expected
+    assert "".join(begin().stream_chat(question).response_gen) == expected
+    later = await begin().astream_chat(question)
+    assert "".join([piece async for piece in later.async_response_gen()]) == expected
+    assert begin().chat(question).response == expected
+    assert (await begin().achat(question)).response == expected
+    assert isinstance(engine.query(question), StreamingResponse) is streaming
+
+
+def test_the_engine_answers_from_the_nodes_of_another_retriever(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    index = VectorStoreIndex.from_vector_store(embedded.vector_store, embed_model=embedded.embedding)
+    engine = embedded.query_engine.with_retriever(index.as_retriever(similarity_top_k=5))
+    response = engine.query("What is the origination fee?")
+    assert "75 dollars" in str(response)
+    assert response.metadata is not None and response.metadata["citations"][0].status == "verified"
 
 
 async def test_the_vector_store_serves_a_llamaindex_index(embedded: Service, folder: Path) -> None:
