@@ -126,6 +126,8 @@ class Concluder:
         checked, index = draft.checked, run.found.index
         said = checked.text.removeprefix(draft.preface)
         is_proved = checked.has_proof and not checked.flagged and not checked.refuted
+        # Passages were found that hold no sentence to quote: they are shown.
+        only_places = draft.quotes is not None and bool(draft.quotes.places) and not draft.quotes.sentences
         # Relevance, names and a model's choice of an operation are signs that an answer may be about something else: a
         # judge has looked, and has read what was computed, with its formula and the rows that were left out.
         of_search = {} if is_proved and draft.answers is AnswersQuestion.YES else draft.doubts
@@ -133,7 +135,8 @@ class Concluder:
             **of_search,
             Doubt.FILE_UNKNOWN: draft.doubts.get(Doubt.FILE_UNKNOWN, False),
             **doubt_answer(run.question, run.found, draft),
-            Doubt.NOT_ANSWERED: is_refusal(said, checked.citations, refusal=draft.refusal, language=run.language),
+            Doubt.NOT_ANSWERED: not only_places
+            and is_refusal(said, checked.citations, refusal=draft.refusal, language=run.language),
             Doubt.MODEL_FAILED: draft.model_error is not None,
             Doubt.INCOMPLETE: draft.is_cut,
             Doubt.CONTRADICTED: checked.refuted > 0,

@@ -19,7 +19,7 @@ import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.answering.quoting.answer_types import answer_type
-from rag_service.answering.quoting.quotes import Evidence, Quotes, cut_places
+from rag_service.answering.quoting.quotes import Evidence, Quotes, cut_openings, cut_places
 from rag_service.answering.quoting.rating import (
     WORD_FEATURES,
     Window,
@@ -62,7 +62,7 @@ async def choose_quotes(
     deadline: float | None = None,
     recent: Recent[list[float]] | None = None,
 ) -> Quotes:
-    """Return the quote of the shown passages that answers best, and what amends it.
+    """Return the quote of the shown passages that answers best, and what amends it; else the beginnings of passages.
 
     Args:
         embedding: compares sentences with the question; None: by words alone.
@@ -73,7 +73,8 @@ async def choose_quotes(
     """
     every, features = await asyncio.to_thread(rate_by_words, evidence)
     if not every:
-        return Quotes(evidence=evidence)
+        places = cut_openings(evidence.hits, evidence.question, evidence.language)
+        return Quotes(evidence=evidence, places=tuple(places))
     by_words: np.ndarray = features @ load_weights(evidence.language).words
     candidates, scores, is_degraded = every, by_words, False
     if embedding is not None:

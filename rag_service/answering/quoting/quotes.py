@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from rag_service.answering.quoting.sentences import Sentence
 from rag_service.domain import Hit
@@ -57,6 +58,20 @@ def cut_places(
         if all(window.text != one.text for one in windows):
             windows.append(window)
     return windows
+
+
+def cut_openings(hits: Sequence[Hit], question: str, language: str) -> Iterator[Excerpt]:
+    """Yield a window of each passage, at most `MAX_PLACES`: of passages that hold no sentence to quote.
+
+    Args:
+        hits: the passages, in the order of the marks.
+        question: its words are what the windows are cut around.
+        language: of the question.
+    """
+    asked = asked_forms(question, language)
+    told = ((mark, hit.chunk.text) for mark, hit in enumerate(hits, start=1) if hit.chunk.text.strip())
+    for mark, text in islice(told, MAX_PLACES):
+        yield Excerpt(mark=mark, start=0, end=len(text), text=cut_around(" ".join(text.split()), _WINDOW, asked))
 
 
 def _cut_excerpt(
@@ -153,7 +168,7 @@ class Quotes:
 
     evidence: Evidence  # that they were chosen from
     sentences: tuple[Sentence, ...] = ()  # empty: nothing fits
-    places: tuple[Excerpt, ...] = ()  # best first
+    places: tuple[Excerpt, ...] = ()  # best first; also where no sentence can be quoted
     lead: float | None = None  # probability that the first sentence is the best of all; None: not known
     unmatched: float | None = None  # what its surroundings leave open of the question, see rating.py
     is_degraded: bool = False  # words alone chose, because the embedding model failed

@@ -470,3 +470,13 @@ async def test_withheld_sentences_wait_for_the_judge(open_service: OpenService, 
     assert right in shown and "40 days" not in shown
     assert [citation.status for citation in complete.answer.citations] == [CitationStatus.VERIFIED]
     assert (complete.answer.withheld_sentences, complete.answer.decision) == (1, Decision.UNCERTAIN)
+
+
+async def test_a_passage_without_a_sentence_to_quote_is_shown_and_not_denied(
+    service: Components, ingest: Ingest
+) -> None:
+    await ingest("Bay laurel", "stock.md")
+    answer = await service.engine.answer(Question("Bay laurel?", identity=LOCAL_ADMIN))
+    assert (answer.decision, answer.citations) == (Decision.UNCERTAIN, ())
+    assert [(place.document.file_name, place.text) for place in answer.places] == [("stock.md", "Bay laurel")]
+    assert "not_answered" not in {reason.code for reason in answer.reasons}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -69,12 +70,18 @@ async def test_the_next_document_is_parsed_while_one_is_in_work_and_no_more(
     database: Database, fake_embedding: BaseEmbedding
 ) -> None:
     running = most = 0
+    two_run = asyncio.Event()
 
     async def parse_slowly(data: bytes, file_name: str) -> ParsedDocument:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0.05)
+        if running == 2:
+            two_run.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(20):
+                await two_run.wait()
+        await asyncio.sleep(0.05)  # for a third one to begin
         running -= 1
         return parse(data, file_name=file_name)
 
