@@ -32,6 +32,8 @@ from tests.timing import seconds_of
         ("BACKUPS", "en"),
         ("parking fees", "en"),
         ("wheelbarrow", "en"),
+        ("por qué ya no vendéis laurel", "es"),
+        ("quien cuida del estanque", "es"),
     ],
 )
 def test_the_letters_of_a_few_words_tell_their_language(question: str, language: str) -> None:
