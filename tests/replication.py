@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag_service.store.embedded import EmbeddedServer, start_embedded_server
 from tests.conftest import cloned_database, make_template
+from tests.databases import start_again
 from tests.serving import wait_until
 
 
@@ -49,7 +50,7 @@ class Standby:
         self._run("pg_ctl", "-w", "-D", str(self._folder), "-m", mode, "stop")
 
     def start(self) -> None:
-        self._server.ensure_postgres_running()
+        start_again(self._server)
 
     def processes(self) -> list[int]:
         """As `server_processes`."""

