@@ -40,7 +40,7 @@ _RANKED = 20  # languages that the model names
 # questions in 27 languages, see docs/decisions/069-language-of-a-question.md.
 _SURPRISE = 3.0
 _LEAST = 0.3
-_SURE = 0.8  # probability from which the model is right about one of ours more often than our lists, see there
+_SURE = 0.8  # probability from which the model says which of the languages it is whose function words fit, see there
 _FEW_WORDS = 4  # from which on the model's doubt leaves a language open: in fewer it is wrong more often than our lists
 _OF_DOCUMENT = 0.8  # likewise of a document; tables of names and figures reach 0.6 in some language
 _OWN_SENTENCE = 300  # characters of a question; in a longer text, of the sentence that asks
@@ -91,7 +91,8 @@ def _guess(question: str, expected: tuple[str, ...]) -> str | None:
     ours, found = language_codes(), _recognise(question[:_READ])
     likeliest, probability = _likeliest(found)
     written = _WORD.findall(question)
-    if likeliest in ours and probability >= _SURE and max(map(len, written)) >= _MIN_LETTERS:
+    is_sure = probability >= _SURE and max(map(len, written)) >= _MIN_LETTERS
+    if is_sure and likeliest in likely_languages(question):
         return likeliest
     likely = {code: found[code] / (1 if code in (*ours, *expected) else _SURPRISE) for code in found}
     known = guess_known_language(question, expected)

@@ -34,6 +34,7 @@ from tests.timing import seconds_of
         ("wheelbarrow", "en"),
         ("por qué ya no vendéis laurel", "es"),
         ("quien cuida del estanque", "es"),
+        ("How much?", "en"),  # the model alone is sure that it is Spanish
     ],
 )
 def test_the_letters_of_a_few_words_tell_their_language(question: str, language: str) -> None:

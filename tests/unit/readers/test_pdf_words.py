@@ -49,7 +49,7 @@ def test_time_grows_with_the_number_of_texts_however_they_lie() -> None:
     assert len(read(places)) > 14_000
     for texts in (places, backwards):
         half = texts[: len(texts) // 2]
-        assert takes_linear_time(partial(read, texts), partial(read, half), bound=1)
+        assert takes_linear_time(partial(read, texts), partial(read, half), bound=4)  # one takes .9
 
 
 def test_frames_of_many_corners_take_no_more_time_for_many_texts() -> None:
