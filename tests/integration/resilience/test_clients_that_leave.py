@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from typing import Any
 
 import httpx
@@ -58,8 +59,11 @@ async def test_leaving_frees_the_model(start: Start, ollama: OllamaDouble, mode:
     await asyncio.to_thread(wait_until, lambda: ollama.open_streams == 1)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    await asyncio.to_thread(wait_until, lambda: ollama.open_streams == 0)  # no limit of a model has passed
-    await asyncio.to_thread(wait_until, lambda: client.post(ANSWER, json=ASKED).status_code == 200)  # nor here
+    left = time.monotonic()
+    await asyncio.to_thread(wait_until, lambda: ollama.open_streams == 0)
+    await asyncio.to_thread(wait_until, lambda: client.post(ANSWER, json=ASKED).status_code == 200)
+    waited = time.monotonic() - left
+    assert waited < UNHURRIED["token_timeout"], "the only place is free before a limit frees it"
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the kernel does not watch for it")
