@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -89,7 +89,11 @@ def _own_proxy(service: str, port: int, *, strips: bool) -> Iterator[None]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             behind = http.client.HTTPConnection(service, timeout=60)
             behind.request(self.command, self.path.removeprefix(ROOT) if strips else self.path, body, headers)
-            reply = behind.getresponse()
+            # A browser that leaves a stream ends both connections.
+            with suppress(ConnectionError), closing(behind), behind.getresponse() as reply:
+                self._give_back(reply)
+
+        def _give_back(self, reply: http.client.HTTPResponse) -> None:
             self.send_response_only(reply.status)
             for name, value in reply.getheaders():
                 if name.lower() not in _HOP:
@@ -97,7 +101,6 @@ def _own_proxy(service: str, port: int, *, strips: bool) -> Iterator[None]:
             self.end_headers()
             while self.command != "HEAD" and (piece := reply.read1(65536)):
                 self.wfile.write(piece)
-            behind.close()
 
         do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _pass_on  # noqa: N815 - their names
 
