@@ -27,6 +27,7 @@ from evals.benchmarks.wire import Client, Service, served
 
 _SEED = 20_261_127
 _QUESTIONS = 500
+_CACHED = 512  # questions, as RAG_QUERY_CACHE_SIZE says by itself; half of the requests ask one anew
 _EXPECTED = (200, 201, 429, 503)  # a service that is busy says so
 # Of the requests: people search and ask more than they upload.
 _SHARES = {"search": 0.5, "quoted answer": 0.15, "stream": 0.3, "upload": 0.05}
@@ -71,7 +72,7 @@ async def measure_load(bench: IngestBench, folder: Path, options: LoadOptions) -
     questions = make_questions(await ingest_folder(bench, folder), _QUESTIONS)
     async with AsyncExitStack() as stack:
         double = await stack.enter_async_context(running_double())
-        written = serve_settings(bench, double.url, cached=0) | {"rate_limit_per_minute": 0}
+        written = serve_settings(bench, double.url, cached=_CACHED) | {"rate_limit_per_minute": 0}
         quoted = {name: value for name, value in written.items() if name not in ("ollama_url", "model_name")}
         quoted |= {"chat_provider": "extractive"}
         services = {

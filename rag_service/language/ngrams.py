@@ -24,20 +24,28 @@ Held = npt.NDArray[np.bool_]  # (texts, n-grams): which of them each text holds
 Weights = npt.NDArray[np.float64]  # one for each n-gram, 1 together
 
 _FACTOR = np.uint64(1_000_003)  # of a polynomial hash
-_BETWEEN_WORDS = re.compile(r"\W+")
+_TEXT_END = "\0"  # PostgreSQL keeps no text that holds it
+_BETWEEN_WORDS = re.compile(rf"[^\w{_TEXT_END}]+")
 
 
 def character_ngrams(text: str) -> Ngrams:
     """The different n-grams of a text, accents, case and punctuation left out."""
-    padded = f" {_BETWEEN_WORDS.sub(' ', fold(text)).strip()} "
-    codes = np.frombuffer(padded.encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
-    count = len(codes) - LENGTH + 1
-    if count < 1:
-        return np.empty(0, dtype=np.uint64)
-    hashes = np.zeros(count, dtype=np.uint64)
-    for place in range(LENGTH):
-        hashes = hashes * _FACTOR + codes[place : place + count]
-    return np.unique(hashes)
+    return np.unique(read_ngrams([text])[0])
+
+
+def read_ngrams(texts: Sequence[str]) -> Joined:
+    """The n-grams of texts, one behind the other and as often as they occur: in one go, as each call of NumPy costs."""
+    folded = _BETWEEN_WORDS.sub(" ", fold(_TEXT_END.join(texts)))
+    padded = [f" {text.strip()} " for text in folded.split(_TEXT_END)]
+    codes = np.frombuffer("".join(padded).encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
+    hashes = np.zeros(max(0, len(codes) - LENGTH + 1), dtype=np.uint64)
+    for place in range(LENGTH if len(hashes) else 0):
+        hashes = hashes * _FACTOR + codes[place : place + len(hashes)]
+    lengths = np.array(list(map(len, padded)), dtype=np.int64)
+    within = np.ones(len(codes), dtype=np.bool_)
+    for place in range(1, min(LENGTH, len(codes) + 1)):  # those that begin here go on into the next text
+        within[np.cumsum(lengths) - place] = False
+    return hashes[within[: len(hashes)]], np.maximum(0, lengths - LENGTH + 1)
 
 
 def find_ngrams(wanted: Ngrams, texts: Sequence[Ngrams]) -> Held:

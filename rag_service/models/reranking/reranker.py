@@ -42,7 +42,7 @@ from rag_service.language.ngrams import (
     character_ngrams,
     find_joined,
     find_ngrams,
-    join_ngrams,
+    read_ngrams,
     weigh_by_rarity,
 )
 from rag_service.recent import kept_apart
@@ -136,7 +136,7 @@ def _shares(asked: Ngrams, hits: Sequence[Hit]) -> tuple[npt.NDArray[np.float64]
 @kept_apart(512)
 def _read(text: str) -> Joined:
     """The n-grams of its sentences."""
-    return join_ngrams(list(map(character_ngrams, _SENTENCE_END.split(text))))
+    return read_ngrams(_SENTENCE_END.split(text))
 
 
 @kept_apart(2048)  # chunks of a document share their title, those of a section their headings too
