@@ -12,8 +12,8 @@ from msgspec import Meta, Struct, field
 
 from rag_service.api.http.access import ADMINISTRATORS, CallerDependency, require_scope
 from rag_service.api.http.bodies import AnyRequest, read_json
-from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.fields import check_future, check_texts, read_slice
+from rag_service.api.http.documentation import accepts, problems, takes_query
+from rag_service.api.http.fields import SLICE, check_future, check_texts, read_slice
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import Name
@@ -99,9 +99,9 @@ class KeysController(Controller):
     path = "/api/v1/keys"
     tags = ["Keys"]
 
-    @get(summary="List keys", responses=problems(400, 401, 403, 500))
+    @get(summary="List keys", operation_class=takes_query(**SLICE), responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> KeyList:
-        """Newest first. Query: `offset`, `limit`."""
+        """Newest first."""
         page = await caller.run(list_keys, read_slice(request), user_id=caller.own)
         return KeyList(items=[_present_key(key) for key in page.items], total=page.total)
 
@@ -157,9 +157,9 @@ class UsersController(Controller):
         user = await caller.run(read_user, caller.identity.user_id)
         return present(MeBody, user, scopes=sorted(scopes_of(caller.identity)))
 
-    @get(summary="List users", responses=problems(400, 401, 403, 500))
+    @get(summary="List users", operation_class=takes_query(**SLICE), responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> UserList:
-        """By name. Query: `offset`, `limit`."""
+        """By name."""
         return present(UserList, await caller.run(list_users, read_slice(request)))
 
     @post(summary="Create a user", operation_class=accepts(UserCreate), responses=problems(400, 401, 403, 500))

@@ -71,7 +71,7 @@ class QueryController(Controller):
         media_type=MediaType.JSON,
         summary="Answer as an event stream",
         description=_STREAM,
-        operation_class=accepts(AnswerRequest),
+        operation_class=accepts(AnswerRequest, streams=True),
         responses=problems(400, 401, 404, 409, 413, 415, 500, 503),
     )
     async def answer_stream(

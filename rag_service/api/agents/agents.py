@@ -13,8 +13,8 @@ from rag_service.api.corpora.corpora import present_corpus
 from rag_service.api.corpora.schemas import CorpusList
 from rag_service.api.http.access import ADMINISTRATORS, Caller, CallerDependency, require_scope
 from rag_service.api.http.bodies import AnyRequest, read_json
-from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.fields import check_texts, read_slice
+from rag_service.api.http.documentation import accepts, problems, takes_query
+from rag_service.api.http.fields import SLICE, check_texts, read_slice
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.settings import Settings
@@ -40,9 +40,9 @@ class AgentsController(Controller):
     path = "/api/v1/agents"
     tags = ["Agents"]
 
-    @get(summary="List agents", responses=problems(400, 401, 403, 500))
+    @get(summary="List agents", operation_class=takes_query(**SLICE), responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> AgentList:
-        """Active agents by name; for administrators, all of them. Query: `offset`, `limit`."""
+        """Active agents by name; for administrators, all of them."""
         page = await caller.run(list_agents, read_slice(request), inactive=caller.own is None)
         return AgentList(items=[_present(agent) for agent in page.items], total=page.total)
 

@@ -22,8 +22,8 @@ from rag_service.api.agents.schemas import (
 )
 from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
-from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.fields import check_texts, read_choice, read_slice
+from rag_service.api.http.documentation import accepts, problems, takes_query
+from rag_service.api.http.fields import SLICE, check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.errors import PermissionDeniedError
@@ -52,9 +52,14 @@ class ConversationsController(Controller):
     path = "/api/v1"
     tags = ["Conversations"]
 
-    @get("/projects", summary="List projects", responses=problems(400, 401, 403, 500))
+    @get(
+        "/projects",
+        summary="List projects",
+        operation_class=takes_query(**SLICE),
+        responses=problems(400, 401, 403, 500),
+    )
     async def projects(self, request: AnyRequest, caller: CallerDependency) -> ProjectList:
-        """Newest first. Query: `offset`, `limit`."""
+        """Newest first."""
         return present(ProjectList, await caller.run(list_projects, read_slice(request)))
 
     @post(
@@ -73,12 +78,23 @@ class ConversationsController(Controller):
         """Its conversations are kept."""
         await caller.run(delete_project, project_id)
 
-    @get("/conversations", summary="List conversations", responses=problems(400, 401, 403, 500))
+    @get(
+        "/conversations",
+        summary="List conversations",
+        operation_class=takes_query(
+            **SLICE,
+            projectId={"format": "uuid", "description": "Only those of a project."},
+            q={"description": "Words; of conversations that others share, in the title."},
+            shared={
+                "type": "boolean",
+                "default": False,
+                "description": "Those that others share with you; else your own.",
+            },
+        ),
+        responses=problems(400, 401, 403, 500),
+    )
     async def conversations(self, request: AnyRequest, caller: CallerDependency) -> ConversationList:
-        """Pinned ones first, then newest first. Query: `offset`, `limit`, `projectId`, `q` (words), `shared`.
-
-        With `shared=true`, those that others share with you; `q` searches their titles only.
-        """
+        """Pinned ones first, then newest first."""
         part = read_slice(request, "projectId", "q", "shared")
         project_id = read_choice(request, "projectId", UUID, "a UUID")
         words = request.query_params.get("q")
@@ -160,10 +176,11 @@ class ConversationsController(Controller):
     @get(
         "/conversations/{conversation_id:uuid}/messages",
         summary="List the messages of a conversation",
+        operation_class=takes_query(**SLICE),
         responses=problems(400, 401, 403, 404, 500),
     )
     async def messages(self, conversation_id: UUID, request: AnyRequest, caller: CallerDependency) -> MessageList:
-        """Oldest first. Query: `offset`, `limit`."""
+        """Oldest first."""
         part = read_slice(request)
         async with caller.transaction() as connection:
             await read_conversation(connection, conversation_id, or_shared=_may_share(caller))

@@ -16,9 +16,9 @@ from litestar import Controller, Response, delete, get, post, put
 from rag_service.api.agents.schemas import DifferenceBody, FeedbackBody, FeedbackList, FeedbackRequest, ReplayBody
 from rag_service.api.http.access import ADMINISTRATORS, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
-from rag_service.api.http.documentation import accepts, problems
+from rag_service.api.http.documentation import accepts, problems, takes_query
 from rag_service.api.http.events import NDJSON
-from rag_service.api.http.fields import check_texts, read_choice, read_slice
+from rag_service.api.http.fields import SLICE, check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
 from rag_service.api.http.services import READING
 from rag_service.store.accounts.answers import (
@@ -31,6 +31,7 @@ from rag_service.store.accounts.answers import (
 )
 from rag_service.store.rows import Slice
 
+_THUMBS = {"enum": ["up", "down"], "description": "Only these."}
 _EXPORTED = 100_000  # maximum number of lines of an export
 
 
@@ -91,24 +92,50 @@ class FeedbackController(Controller):
         return present(FeedbackBody, given)
 
     @delete(
-        "/answers/{answer_id:uuid}/feedback", summary="Withdraw feedback", responses=problems(400, 401, 403, 404, 500)
+        "/answers/{answer_id:uuid}/feedback",
+        summary="Withdraw feedback",
+        operation_class=takes_query(
+            citation={
+                "type": "integer",
+                "minimum": 0,
+                "description": "Feedback on this citation of the answer; else on the answer.",
+            }
+        ),
+        responses=problems(400, 401, 403, 404, 500),
     )
     async def withdraw(self, answer_id: UUID, request: AnyRequest, caller: CallerDependency) -> None:
-        """Query: `citation`, for feedback on a citation."""
         citation = read_choice(request, "citation", _read_place, "a whole number from 0")
         await caller.run(withdraw_feedback, caller.identity, answer_id, citation=citation)
 
-    @get("/feedback", summary="List feedback", responses=problems(400, 401, 403, 500))
+    @get(
+        "/feedback",
+        summary="List feedback",
+        operation_class=takes_query(**SLICE, thumbs=_THUMBS),
+        responses=problems(400, 401, 403, 500),
+    )
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> FeedbackList:
-        """The caller's own feedback, newest first; administrators see all. Query: `offset`, `limit`, `thumbs`."""
+        """The caller's own feedback, newest first; administrators see all."""
         part = read_slice(request, "thumbs")
         thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
         return present(FeedbackList, await caller.run(list_feedback, part, thumbs=thumbs, user_id=caller.own))
 
-    @get("/feedback/export", summary="Export feedback", opt=ADMINISTRATORS, responses=problems(400, 401, 403, 500))
+    @get(
+        "/feedback/export",
+        summary="Export feedback",
+        opt=ADMINISTRATORS,
+        operation_class=takes_query(
+            thumbs=_THUMBS,
+            format={
+                "enum": ["feedback", "eval"],
+                "default": "feedback",
+                "description": "`eval`: the questions as an eval set in which a reviewer fills in `documents` and "
+                "`answers`, or sets `answerable` to false.",
+            },
+        ),
+        responses=problems(400, 401, 403, 500),
+    )
     async def export(self, request: AnyRequest, caller: CallerDependency) -> Response[bytes]:
-        """NDJSON, newest first. Query: `thumbs`; `format` is `feedback`, or `eval` for the questions as an eval set in
-        which a reviewer fills in `documents` and `answers`, or sets `answerable` to false."""
+        """NDJSON, newest first."""
         thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
         shape = read_choice(request, "format", ExportFormat, "feedback or eval")
         page = await caller.run(list_feedback, Slice(limit=_EXPORTED), thumbs=thumbs)

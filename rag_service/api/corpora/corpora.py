@@ -11,8 +11,8 @@ from msgspec import UnsetType
 from rag_service.api.corpora.schemas import CorpusBody, CorpusCreate, CorpusList, CorpusUpdate
 from rag_service.api.http.access import CallerDependency, require_scope
 from rag_service.api.http.bodies import AnyRequest, read_json
-from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.fields import check_texts, read_choice, read_slice
+from rag_service.api.http.documentation import accepts, problems, takes_query
+from rag_service.api.http.fields import SLICE, check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.domain import CorpusKind
@@ -26,9 +26,13 @@ class CorporaController(Controller):
     path = "/api/v1/corpora"
     tags = ["Corpora"]
 
-    @get(summary="List corpora", responses=problems(400, 401, 403, 500))
+    @get(
+        summary="List corpora",
+        operation_class=takes_query(**SLICE, kind={"enum": ["global", "personal"], "description": "Only these."}),
+        responses=problems(400, 401, 403, 500),
+    )
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> CorpusList:
-        """Corpora that the caller can read, by name. Query: `offset`, `limit`, `kind`."""
+        """Corpora that the caller can read, by name."""
         part = read_slice(request, "kind")
         kind = read_choice(request, "kind", CorpusKind, "global or personal")
         page = await caller.run(list_corpora, part, kind=kind)

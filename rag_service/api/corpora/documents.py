@@ -25,8 +25,8 @@ from rag_service.api.corpora.schemas import (
 from rag_service.api.corpora.uploads import present_postponed, present_upload
 from rag_service.api.http.access import CallerDependency, TenancyServices
 from rag_service.api.http.bodies import AnyRequest, read_json
-from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.fields import check_texts, read_choice, read_slice
+from rag_service.api.http.documentation import accepts, problems, takes_query
+from rag_service.api.http.fields import SLICE, check_texts, read_choice, read_slice
 from rag_service.api.http.forms import largest_body
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import InvalidRequestError
@@ -56,10 +56,19 @@ class CorpusDocumentsController(Controller):
     path = "/api/v1/corpora/{corpus_id:uuid}/documents"
     tags = ["Documents"]
 
-    @get(summary="List documents", responses=problems(400, 401, 403, 404, 500))
+    @get(
+        summary="List documents",
+        operation_class=takes_query(
+            **SLICE,
+            q={"description": "Words in name or title."},
+            tag={"description": "Only those with this tag."},
+            status={"enum": ["failed"], "description": "Only those whose latest upload failed."},
+            sort={"enum": ["newest", "name", "largest"], "default": "newest", "description": "What comes first."},
+        ),
+        responses=problems(400, 401, 403, 404, 500),
+    )
     async def list_all(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> DocumentList:
-        """Includes the state of each document's latest upload. Query: `offset`, `limit`, `q` (words in name or title),
-        `tag`, `status` (`failed`), `sort` (`newest`, `name`, `largest`)."""
+        """Includes the state of each document's latest upload."""
         part = read_slice(request, "q", "tag", "status", "sort")
         words, tag = request.query_params.get("q"), request.query_params.get("tag")
         check_texts(required={}, optional={"q": words, "tag": tag})
@@ -144,9 +153,14 @@ class DocumentsController(Controller):
         headers["Content-Range"] = f"bytes {start}-{start + len(data) - 1}/{size}" if data else f"bytes */{size}"
         return Response(data, status_code=206 if data else 416, media_type=media_type, headers=headers)
 
-    @get("/chunks", summary="List a document's chunks", responses=problems(400, 401, 403, 404, 500))
+    @get(
+        "/chunks",
+        summary="List a document's chunks",
+        operation_class=takes_query(**SLICE),
+        responses=problems(400, 401, 403, 404, 500),
+    )
     async def chunks(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> ChunkList:
-        """In document order, with their locations. Query: `offset`, `limit`."""
+        """In document order, with their locations."""
         part = read_slice(request)
         async with caller.transaction() as connection:
             await read_document(connection, document_id)
@@ -184,9 +198,15 @@ class DocumentsController(Controller):
             await remove_document(connection, document_id)
 
 
-@get("/api/v1/tags", summary="List tags", tags=["Documents"], responses=problems(400, 401, 403, 500))
+@get(
+    "/api/v1/tags",
+    summary="List tags",
+    tags=["Documents"],
+    operation_class=takes_query(**SLICE),
+    responses=problems(400, 401, 403, 500),
+)
 async def list_used_tags(request: AnyRequest, caller: CallerDependency) -> TagList:
-    """Of the documents that the caller can ask about, those of most documents first. Query: `offset`, `limit`."""
+    """Of the documents that the caller can ask about, those of most documents first."""
     return present(TagList, await caller.run(list_tags, read_slice(request)))
 
 

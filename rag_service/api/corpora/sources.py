@@ -14,8 +14,8 @@ from msgspec import Meta, Struct
 
 from rag_service.api.http.access import Caller, CallerDependency, require_scope
 from rag_service.api.http.bodies import AnyRequest, read_json
-from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.fields import check_texts, read_choice, read_slice
+from rag_service.api.http.documentation import accepts, problems, takes_query
+from rag_service.api.http.fields import SLICE, check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
 from rag_service.domain import CorpusKind
 from rag_service.store.accounts.keys import Scope
@@ -126,9 +126,9 @@ class SourcesController(Controller):
     path = "/api/v1/sources"
     tags = ["Sources"]
 
-    @get(summary="List sources", responses=problems(400, 401, 403, 500))
+    @get(summary="List sources", operation_class=takes_query(**SLICE), responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> SourceList:
-        """Includes the state, the next run and the result of the last one. Query: `offset`, `limit`."""
+        """Includes the state, the next run and the result of the last one."""
         return present(SourceList, await caller.run(list_sources, read_slice(request)))
 
     @get("/{source_id:uuid}", summary="Read a source", responses=problems(401, 403, 404, 500))

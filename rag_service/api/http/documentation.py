@@ -16,13 +16,22 @@ from litestar.enums import MediaType
 from litestar.exceptions import NotFoundException
 from litestar.openapi import OpenAPIConfig, ResponseSpec
 from litestar.openapi.plugins import JsonRenderPlugin, OpenAPIRenderPlugin
-from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody
+from litestar.openapi.spec import (
+    OpenAPIMediaType,
+    OpenAPIResponse,
+    OpenAPIType,
+    Operation,
+    Parameter,
+    RequestBody,
+    Schema,
+)
 
 from rag_service import __version__
 from rag_service.api.http.problems import MEDIA_TYPE, Problem
 from rag_service.api.http.proxies import own_address
 
 _FOLDER = Path(__file__).parent
+_STREAMS = ("text/event-stream", "application/x-ndjson")
 _MEANING = {
     400: "The request is invalid; `errors` names the fields.",
     401: "No valid key or token.",
@@ -46,15 +55,21 @@ def problems(*statuses: int) -> dict[int, ResponseSpec]:
     }
 
 
-def accepts(kind: type[msgspec.Struct], *, form: dict[str, Any] | None = None) -> type[Operation]:
-    """An operation that takes `kind` as JSON, or a form with the given JSON schema."""
+def accepts(
+    kind: type[msgspec.Struct], *, form: dict[str, Any] | None = None, streams: bool = False
+) -> type[Operation]:
+    """An operation that takes `kind` as JSON, or a form with the given JSON schema.
+
+    Args:
+        streams: the reply is a stream of events.
+    """
     components = msgspec.json.schema_components([kind], ref_template="{name}")[1]
     # Plain dicts, because Litestar passes them on as they are. It does not know the types of our bodies, so the types
     # that a body refers to are written out in their place.
     schemas: dict[str, Any] = {"application/json": _without_references(components[kind.__name__], components)}
     if form is not None:
         schemas["multipart/form-data"] = form
-    return _documented(schemas)
+    return _documented(schemas, streams=streams)
 
 
 def accepts_form(form: dict[str, Any]) -> type[Operation]:
@@ -62,13 +77,31 @@ def accepts_form(form: dict[str, Any]) -> type[Operation]:
     return _documented({"multipart/form-data": form})
 
 
-def _documented(schemas: Mapping[str, Any]) -> type[Operation]:
+def takes_query(**schemas: Mapping[str, Any]) -> type[Operation]:
+    """An operation with these optional query parameters: their JSON schemas, with a description, by name."""
+    parameters = [
+        Parameter(name, "query", schema={"type": "string", **schema}, description=schema["description"])  # type: ignore[arg-type]  # as above
+        for name, schema in schemas.items()
+    ]
+
+    @dataclass
+    class DocumentedOperation(Operation):
+        def __post_init__(self) -> None:
+            self.parameters = [*(self.parameters or []), *parameters]
+
+    return DocumentedOperation
+
+
+def _documented(schemas: Mapping[str, Any], *, streams: bool = False) -> type[Operation]:
     content = {kind: OpenAPIMediaType(schema=schema) for kind, schema in schemas.items()}
 
     @dataclass
     class DocumentedOperation(Operation):
         def __post_init__(self) -> None:
             self.request_body = RequestBody(content=content, required=True)
+            reply = (self.responses or {}).get("200") if streams else None
+            if isinstance(reply, OpenAPIResponse):
+                reply.content = {kind: OpenAPIMediaType(schema=Schema(type=OpenAPIType.STRING)) for kind in _STREAMS}
 
     return DocumentedOperation
 
@@ -80,7 +113,10 @@ def _without_references(schema: Any, components: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         return _without_references(components[schema["$ref"]], components)
-    return {name: _without_references(value, components) for name, value in schema.items()}
+    written = {name: _without_references(value, components) for name, value in schema.items()}
+    if written.get("type") == "object" and not written.keys() & {"properties", "additionalProperties"}:
+        written["additionalProperties"] = True  # else generated types are those of an empty object
+    return written
 
 
 def openapi_config() -> OpenAPIConfig:

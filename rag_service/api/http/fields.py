@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import MAXYEAR, UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rag_service.api.http.bodies import AnyRequest
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.queries import find_unstorable, is_blank
 from rag_service.store.rows import LIMIT_DEFAULT, LIMIT_MAX, Slice
 
+# Of a list, for its description.
+SLICE: Mapping[str, Mapping[str, Any]] = {
+    "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Items left out at the beginning."},
+    "limit": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT, "description": "Items."},
+}
 _Item = TypeVar("_Item")
 _MAX_OFFSET = 2**31
 

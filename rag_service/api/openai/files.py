@@ -13,12 +13,12 @@ from msgspec import Meta, Struct
 
 from rag_service.api.http.access import CallerDependency
 from rag_service.api.http.bodies import AnyRequest
-from rag_service.api.http.documentation import accepts_form
+from rag_service.api.http.documentation import accepts_form, takes_query
 from rag_service.api.http.fields import check_texts
 from rag_service.api.http.forms import FORM, MEGABYTE, Form, read_form
 from rag_service.api.http.problems import ContentTypeError, FieldError, InvalidRequestError
 from rag_service.api.openai.errors import errors
-from rag_service.api.openai.listing import Deleted, ListBody, cut_page, read_id, read_page
+from rag_service.api.openai.listing import Deleted, ListBody, cut_page, describe_page, read_id, read_page
 from rag_service.readers.common.names import clean_file_name
 from rag_service.store.documents.catalogue import (
     ANY_PURPOSE,
@@ -67,9 +67,15 @@ class FilesController(Controller):
 
     path = "/files"
 
-    @get(summary="List files (OpenAI-compatible)", responses=errors(400, 401, 500))
+    @get(
+        summary="List files (OpenAI-compatible)",
+        operation_class=takes_query(
+            **describe_page(limit=1000, most=10_000), purpose={"description": "Only files uploaded with this purpose."}
+        ),
+        responses=errors(400, 401, 500),
+    )
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> FileList:
-        """Newest first. Query: `after`, `limit`, `order`, `purpose`."""
+        """Newest first."""
         asked = read_page(request, "purpose", limit=1000, most=10_000)
         purpose = request.query_params.get("purpose")
         check_texts(required={}, optional={"purpose": purpose})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypedDict, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
@@ -45,6 +45,15 @@ class _Page(TypedDict):
     has_more: bool
     first_id: str | None
     last_id: str | None
+
+
+def describe_page(*, limit: int, most: int) -> dict[str, Mapping[str, Any]]:
+    """The query parameters of `read_page`, for the description of a list."""
+    return {
+        "after": {"format": "uuid", "description": "The id of the last item of the page before."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": most, "default": limit, "description": "Items."},
+        "order": {"enum": ["desc", "asc"], "default": "desc", "description": "By the time of creation."},
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

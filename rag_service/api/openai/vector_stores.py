@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from rag_service.api.http.access import Caller, CallerDependency, make_caller
 from rag_service.api.http.bodies import AnyRequest
-from rag_service.api.http.documentation import accepts
+from rag_service.api.http.documentation import accepts, takes_query
 from rag_service.api.http.fields import check_texts, read_choice
 from rag_service.api.http.forms import largest_body
 from rag_service.api.http.problems import ClientGoneError, FieldError, InvalidRequestError, handle_client_gone
@@ -35,7 +35,7 @@ from rag_service.api.openai.attributes import (
 )
 from rag_service.api.openai.errors import errors, handle_openai_error
 from rag_service.api.openai.files import FilesController
-from rag_service.api.openai.listing import Deleted, ListBody, cut_page, read_body, read_id, read_page
+from rag_service.api.openai.listing import Deleted, ListBody, cut_page, describe_page, read_body, read_id, read_page
 from rag_service.domain import CorpusKind, Hit
 from rag_service.errors import ConflictError, NotFoundError
 from rag_service.settings import Settings
@@ -210,9 +210,13 @@ class VectorStoresController(Controller):
 
     path = "/vector_stores"
 
-    @get(summary="List vector stores (OpenAI-compatible)", responses=errors(400, 401, 500))
+    @get(
+        summary="List vector stores (OpenAI-compatible)",
+        operation_class=takes_query(**describe_page(limit=20, most=100)),
+        responses=errors(400, 401, 500),
+    )
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> StoreList:
-        """Newest first. Query: `after`, `limit`, `order`."""
+        """Newest first."""
         asked = read_page(request, limit=20, most=100)
         async with caller.transaction() as connection:
             corpora = await select_corpora(connection, "name <> %(held)s", {"held": HELD})
@@ -342,9 +346,16 @@ class StoreFilesController(Controller):
 
     path = "/vector_stores/{corpus_id:str}/files"
 
-    @get(summary="List the files of a vector store (OpenAI-compatible)", responses=errors(400, 401, 404, 500))
+    @get(
+        summary="List the files of a vector store (OpenAI-compatible)",
+        operation_class=takes_query(
+            **describe_page(limit=20, most=100),
+            filter={"enum": list(_FILTERS), "description": "Only files in this state."},
+        ),
+        responses=errors(400, 401, 404, 500),
+    )
     async def list_all(self, corpus_id: str, request: AnyRequest, caller: CallerDependency) -> StoreFileList:
-        """Newest first. Query: `after`, `limit`, `order`, `filter` (`in_progress`, `completed`, `failed`)."""
+        """Newest first."""
         store_id = read_id(corpus_id, "vector store")
         asked = read_page(request, "filter", limit=20, most=100)
         status = read_choice(request, "filter", tuple(_FILTERS).index, f"one of {', '.join(_FILTERS)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -165,6 +166,23 @@ async def test_lists_come_in_slices_with_their_total(house: House) -> None:
             "total": 5,
             "indices": ["general", "retirement"],
         }
+
+
+async def test_the_description_names_the_parameters_that_lists_take(house: House) -> None:
+    """A list refuses a parameter that it does not know, and names those that it knows."""
+    _, key = await _ana(house)
+    async with client_of(build_application(house, web_settings()), key) as client:
+        corpus = (await client.post("/api/v1/corpora", json={"name": "notes"})).json()["id"]
+        described = (await client.get("/schema/openapi.json")).json()["paths"]
+        refused: set[str] = set()
+        for path, methods in described.items():
+            reply = await client.get(path.replace("{corpus_id}", corpus), params={"unheard": "1"})
+            named = re.search(r"(?:parameters|those) are ([\w, ]+)", reply.text)
+            if reply.status_code == 400 and named:
+                declared = {one["name"] for one in methods["get"].get("parameters", []) if one["in"] == "query"}
+                assert declared == set(named[1].split(", ")), path
+                refused.add(path)
+    assert refused >= {"/api/v1/conversations", "/api/v1/feedback", "/api/v1/corpora/{corpus_id}/documents"}
 
 
 async def test_a_key_is_shown_once(house: House) -> None:
