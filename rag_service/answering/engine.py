@@ -16,12 +16,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from typing import cast
+from typing import TypeVar, cast
 
 import structlog
 from llama_index.core.base.response.schema import RESPONSE_TYPE
@@ -66,6 +66,7 @@ from rag_service.unpicklable import Unpicklable
 
 log = structlog.get_logger(__name__)
 
+_Item = TypeVar("_Item")
 PLUGIN_SECONDS = 30.0  # time limit of a postprocessor that is not ours
 _FOR_FIELDS = 60  # passages that are found for the fields of a schema: as many as a prompt may hold
 _EVENTS_AHEAD = 64  # size of the queue between answering and reading
@@ -163,11 +164,26 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
                 return nodes
 
     async def _retrieve_fields(self, run: AnswerRun, schema: AnswerSchema) -> tuple[list[NodeWithScore], Found]:
-        """Find the passages for all fields of a schema in one search; of a small document all of them."""
+        """Find the passages for each field of a schema, by turns."""
         question = run.question
         asked = FollowUp(asked=question.asked, joined=False)
-        searched = replace(question, text=schema.search_text(question.text), follow_up=asked, candidates=_FOR_FIELDS)
-        return await self._retrieve(run, searched)
+        searched = [
+            await self._retrieve(run, replace(question, text=text, follow_up=asked, candidates=_FOR_FIELDS))
+            for text in schema.search_texts(question.text)
+        ]
+        nodes = _by_turns((nodes for nodes, _ in searched), lambda node: node.node.node_id)
+        found = [one for _, one in searched]
+        current = [[hit for hit in one.hits if hit.chunk.document.id not in one.other_versions] for one in found]
+        together = replace(
+            found[0],
+            hits=tuple(_by_turns(current, lambda hit: hit.chunk.id)),
+            known={key: hit for one in reversed(found) for key, hit in one.known.items()},
+            weights={term: weight for one in found for term, weight in one.weights.items()},
+            is_doubtful=all(one.is_doubtful for one in found),
+            is_filtered=any(one.is_filtered for one in found),
+            searches=len(found),
+        )
+        return nodes, together.choose(nodes)
 
     async def _take_given(self, question: Question, given: Sequence[Hit]) -> Found:
         """The passages that the caller chose, with the scores of the search for those that it finds."""
@@ -190,9 +206,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
                 lists.append(nodes_of_step)
                 others.append(found_of_step)
         lists.insert(0, nodes)
-        turns = [node for turn in zip_longest(*lists) for node in turn if node is not None]
-        unique = list({node.node.node_id: node for node in reversed(turns)}.values())[::-1]
-        nodes = unique[: question.top_k * len(lists)]
+        nodes = _by_turns(lists, lambda node: node.node.node_id)[: question.top_k * len(lists)]
         known = {key: hit for one in (*reversed(others), found) for key, hit in one.known.items()}
         return nodes, replace(found, parts=tuple(parts), searches=len(lists), known=known).choose(nodes)
 
@@ -386,6 +400,16 @@ def build_engine(
         prompts=prompts,
         keeps=settings.embedding.query_cache_size > 0,
     )
+
+
+def _by_turns(lists: Iterable[Iterable[_Item]], name: Callable[[_Item], Hashable]) -> list[_Item]:
+    """The first of each list, then the second of each, and so on; each item once."""
+    unique: dict[Hashable, _Item] = {}
+    for turn in zip_longest(*lists):
+        for item in turn:
+            if item is not None:
+                unique.setdefault(name(item), item)
+    return list(unique.values())
 
 
 async def _postprocess(

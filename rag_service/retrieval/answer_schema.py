@@ -19,7 +19,8 @@ MAX_DEPTH = 6
 MAX_CHARS = 50_000  # of the schema as JSON
 _LIST_ITEMS = 10  # that a list is expected to have
 _VALUE_TOKENS = 90  # of a value with its words and the names around it
-_SEARCHED = 2_000  # characters of names and descriptions that are searched for
+_SEARCHES = 20  # at most, for an answer
+_SEARCHED = 2_000  # characters of names and descriptions that one search looks for
 _LABEL = 200  # characters of a description that is told beside a value
 _SINGLE = ("string", "number", "integer", "boolean")
 _UNREAD = ("not", "if", "patternProperties", "dependentSchemas", "prefixItems")
@@ -95,10 +96,15 @@ class AnswerSchema:
         """Tokens that the model may take for its reply."""
         return _VALUE_TOKENS * (_count(self.root) + 1)
 
-    def search_text(self, question: str) -> str:
-        """Return what one search for all fields looks for; in lower case, for a label is no name."""
-        labels = " ".join(dict.fromkeys(self.labels)).lower()
-        return f"{question}\n{labels[:_SEARCHED]}"
+    def search_texts(self, question: str) -> list[str]:
+        """Return what is searched for: a text a field, or a text for several of many fields.
+
+        Labels are in lower case there, for a label is no name.
+        """
+        labels = list(dict.fromkeys(self.labels)) or [""]
+        together = -(-len(labels) // _SEARCHES)
+        groups = (labels[at : at + together] for at in range(0, len(labels), together))
+        return [f"{question}\n{' '.join(group).lower()[:_SEARCHED]}" for group in groups]
 
     def reply_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the model's reply: the same, with words and passage beside each value."""

@@ -131,8 +131,19 @@ def test_what_cannot_be_answered_is_refused_with_its_place(schema: dict[str, Any
     assert advice in refused.value.message
 
 
-def test_one_search_looks_for_all_fields_by_their_names_and_descriptions() -> None:
+def test_each_field_is_searched_for_by_its_name_and_description() -> None:
     schema = read_schema(obj(dueDate={**TEXT, "description": "Last day for payment"}, iban=TEXT))
-    searched = schema.search_text("Fill in the fields.")
-    assert searched.startswith("Fill in the fields.\n")
-    assert all(words in searched for words in ("due date", "last day for payment", "iban"))
+    assert schema.search_texts("Fill in the fields.") == [
+        "Fill in the fields.\ndue date (last day for payment)", "Fill in the fields.\niban"
+    ]  # fmt: skip
+
+
+def test_fields_without_a_name_are_searched_for_by_the_question() -> None:
+    assert read_schema(obj(**{"": TEXT})).search_texts("Who signed?") == ["Who signed?\n"]
+
+
+def test_many_fields_are_searched_for_together() -> None:
+    schema = read_schema(obj(**{f"field{number}": TEXT for number in range(90)}))
+    texts = schema.search_texts("?")
+    assert len(texts) == 18  # five fields each
+    assert all(f"field{number}" in " ".join(texts).split() for number in range(90))
