@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
@@ -41,7 +41,7 @@ class WireEvent(msgspec.Struct, frozen=True):
     """One event of a streamed reply."""
 
     event: str  # of an answer: sources, step, delta, citation, final, done or error
-    data: msgspec.Struct  # the body of that event; of `error` a Problem
+    data: Any  # the body of that event, a structure of `schemas`; of `error` a Problem
 
 
 async def present_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[WireEvent, None]:
