@@ -345,6 +345,14 @@ class CitedWords:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WordsAgainst:
+    """Words of a document that contradict a sentence."""
+
+    title: str  # of the document
+    quote: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Citation:
     """One mark in the answer, resolved and checked.
 
@@ -357,6 +365,8 @@ class Citation:
     status: CitationStatus
     method: ProofMethod | None = None  # of `verified`, else None
     reason: str | None = None  # why not verified, in a sentence
+    missing: str | None = None  # a figure of the sentence, or words copied into the mark, that what it cites lacks
+    against: WordsAgainst | None = None  # of `contradicted`, else None
     formula: str | None = None  # how a figure was recomputed: "24 + 60 = 84"
     judge: str | None = None  # who judged, where the method is `judge`
     sentence_start: int  # the marked sentence in the answer text, in characters

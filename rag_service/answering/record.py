@@ -309,6 +309,8 @@ def _write_citation(citation: Citation) -> dict[str, Any]:
         "status": citation.status.value,
         "method": None if citation.method is None else citation.method.value,
         "reason": citation.reason,
+        "missing": citation.missing,
+        "against": None if citation.against is None else asdict(citation.against),
         "formula": citation.formula,
         "judge": citation.judge,
         "documentId": None if citation.document_id is None else str(citation.document_id),

@@ -90,6 +90,7 @@ async def test_words_against_a_sentence_contradict_it(client: httpx.AsyncClient,
     (citation,) = plain["citations"]
     assert (citation["status"], citation["method"]) == ("contradicted", None)
     assert QUOTE in citation["reason"]
+    assert citation["against"] == {"title": "leave", "quote": QUOTE}
     assert plain["decision"] == "uncertain"
     assert steady(plain) == steady(final)
 

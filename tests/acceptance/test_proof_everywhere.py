@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -71,15 +72,16 @@ async def ask_everywhere(client: httpx.AsyncClient) -> dict[str, tuple[list[Any]
     response = (await client.post("/v1/responses", json={"model": "rag-service", "input": QUESTION})).json()
     found["responses"] = (response["citations"], response["rag"]["decision"])
     annotations = response["output"][0]["content"][0]["annotations"]
-    assert [one["evidence"] for one in annotations] == [
-        one["evidence"] for one in response["citations"] if one["quote"]
-    ]
+    proof = operator.itemgetter("evidence", "missing", "against")
+    assert [proof(one) for one in annotations] == [proof(one) for one in response["citations"] if one["quote"]]
     agent = (await client.post("/api/v1/agents", json={"name": "Helper"})).json()["id"]
     (corpus,) = (await client.get("/api/v1/corpora")).json()["items"]
     (await client.put(f"/api/v1/agents/{agent}/corpora/{corpus['id']}")).raise_for_status()
     chatted = {"messages": messages, "similarityThreshold": 0.1}
     reply = (await client.post(f"/api/v1/agents/{agent}/chat", json=chatted)).json()
     found["agent"] = (reply["citations"], reply["decision"])
+    kept = (await client.get(f"/api/v1/conversations/{reply['conversationId']}/messages")).json()["items"]
+    found["conversation"] = (kept[-1]["citations"], kept[-1]["details"]["decision"])
     async with over_http(str(client.base_url).rstrip("/"), "nobody") as tools:
         told = (await tools.call_tool("answer_question", {"question": QUESTION})).structured_content
     found["mcp"] = (told["citations"], told["decision"])
@@ -104,3 +106,10 @@ async def test_every_channel_has_the_words_that_show_a_sentence(
     for channel, (citations, _) in (await ask_everywhere(client)).items():
         shown = [[(one["quote"], DOCUMENT[one["start"] : one["end"]]) for one in c["evidence"]] for c in citations]
         assert (channel, shown) == (channel, [[(one, one) for one in words]])
+
+
+async def test_every_channel_names_a_figure_of_nowhere(client: httpx.AsyncClient, ollama: OllamaDouble) -> None:
+    ollama.script("/api/chat", *[chat(Say("Staff get 31 days of vacation [C1]."), Done()) for _ in range(7)])
+    for channel, (citations, _) in (await ask_everywhere(client)).items():
+        told = [(citation["status"], citation["missing"], citation["against"]) for citation in citations]
+        assert (channel, told) == (channel, [("unchecked", "31", None)])

@@ -14,8 +14,8 @@ from rag_service.answering.drafts.checked_answer import CheckedAnswer
 from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.passage import Passage, find_telling, passage_of
-from rag_service.answering.proof.verify import CitedClaim, place_words
-from rag_service.domain import AnswersQuestion, Citation, CitationStatus, CitedWords, Hit, ProofMethod
+from rag_service.answering.proof.verify import CitedClaim, doubt_figure, place_words
+from rag_service.domain import AnswersQuestion, Citation, CitationStatus, CitedWords, Hit, ProofMethod, WordsAgainst
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Verdict, WriterPrompt
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.tables.sentences import CitedCells
@@ -147,8 +147,8 @@ class _Decision:
             self._refuse(claim, (verdict.quote or "") if place is not None else "", holder)
         elif not has_words:
             self._reject(claim, _NO_WORDS)
-        elif claim.doubt and not self._judge.is_believed:
-            self._reject(claim, claim.doubt)
+        elif claim.strange and not self._judge.is_believed:
+            self._reject(claim, NOT_SUPPORTED, figure=claim.strange)
         else:
             self._accept(claim, holder, place)
 
@@ -190,6 +190,7 @@ class _Decision:
                 method=ProofMethod.JUDGE,
                 judge=self._judge.name,
                 reason=None,
+                missing=None,
             )
 
     def _with_words(
@@ -232,7 +233,7 @@ class _Decision:
     def _refuse(self, claim: CitedClaim, against: str, holder: int) -> None:
         """Take back what is verified of a sentence; `against`: words of a passage that say otherwise, or none."""
         if not against:
-            self._reject(claim, claim.doubt or NOT_SUPPORTED)
+            self._reject(claim, NOT_SUPPORTED, figure=claim.strange)
             return
         title = self._shown[holder].chunk.document.title
         for number in claim.citations:
@@ -243,13 +244,17 @@ class _Decision:
                     status=CitationStatus.CONTRADICTED,
                     method=None,
                     reason=f"{title} says: “{against}”",
+                    missing=None,
+                    against=WordsAgainst(title=title, quote=against),
                 )
 
-    def _reject(self, claim: CitedClaim, reason: str) -> None:
+    def _reject(self, claim: CitedClaim, reason: str, *, figure: str | None = None) -> None:
+        """Take back what is verified of a sentence. A `figure` that stands in nothing it cites is the better reason."""
         for number in claim.citations:
             citation = self._citations[number]
             if _is_open(citation) or citation.status is CitationStatus.VERIFIED:
-                self._citations[number] = replace(citation, status=CitationStatus.UNCHECKED, method=None, reason=reason)
+                citation = replace(citation, status=CitationStatus.UNCHECKED, method=None, reason=reason, missing=None)
+                self._citations[number] = citation if figure is None else doubt_figure(citation, figure)
 
     def _place(self, citation: Citation, holder: int, place: tuple[int, int] | None, claim: CitedClaim) -> Citation:
         if place is None:

@@ -237,9 +237,7 @@ def _is_reckoned(figure: Figure, known: _Sources) -> bool:
                 count * price * (1 - percent / 100),
                 count * price + percent,
             }
-    results |= {
-        factor * one for one in operands for factor in (0.25, 0.5, 2.0, 12.0, 1 / 12, 7.0, 1 / 7, 60.0, 1 / 60, 24.0)
-    }
+    results |= {factor * one for one in operands for factor in _FACTORS}
     results |= {one + 12 for one in operands if one <= 12}  # 9 pm is 21:00
     return any(_is_rounded(value, results) for value in figure.values)
 

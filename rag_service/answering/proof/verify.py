@@ -47,7 +47,7 @@ class CitedClaim(NamedTuple):
     text: str  # without marks and markup
     citations: tuple[int, ...]  # positions among the answer's citations
     named: Mapping[int, tuple[str, ...]] = {}  # mark → words that the writer copied into it
-    doubt: str = ""  # a figure that stands in nothing that is cited, in a sentence
+    strange: str | None = None  # a figure that stands in nothing that is cited
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,10 +166,10 @@ class CitationStream:
         """Cite a claim; `begin`: citations before this one have been given out."""
         first = len(self._citations)
         cited = [self._cite(claim, mark) for mark in claim.marks]
-        doubt = ""
+        strange = None
         if not any(citation.status is CitationStatus.VERIFIED for citation in cited):
-            doubt = self._doubt_figures(claim)
-            cited = [self._with_doubt(citation, doubt) for citation in cited] if doubt else cited
+            strange = self._find_strange(claim)
+            cited = cited if strange is None else [self._with_strange(citation, strange) for citation in cited]
         self._cited_words += (words for copied in claim.named.values() for words in copied)
         if claim.covered and len(cited) > 1:
             cited = [min(cited, key=_rank)]  # one of the marks is enough
@@ -179,26 +179,25 @@ class CitationStream:
         else:
             self._citations += cited
         positions = tuple(range(first, len(self._citations)))
-        self._claims.append(CitedClaim(claim.sentence, claim.plain, positions, claim.named, doubt))
+        self._claims.append(CitedClaim(claim.sentence, claim.plain, positions, claim.named, strange))
 
-    def _doubt_figures(self, claim: Claim) -> str:
-        """A figure of the claim that stands in nothing that it may come from, in a sentence; empty if there is none."""
+    def _find_strange(self, claim: Claim) -> str | None:
+        """Return a figure of the claim that stands in nothing that it may come from; None: there is none."""
         cited = [self._hits[mark - 1].chunk for mark in claim.marks if 1 <= mark <= self._shown]
         copied = [words for named in claim.named.values() for words in named]
         around = {part for chunk in cited for part in _names(chunk)}
         rests_on = copied or [chunk.text for chunk in cited]
-        figure = find_strange_figure(
+        return find_strange_figure(
             claim.plain,
             [*rests_on, self._question, *self._cited_words],
             others=around,
             count=len(rests_on),
             language=self._language,
         )
-        return "" if figure is None else f"“{figure}” does not stand in the words cited."
 
     @staticmethod
-    def _with_doubt(citation: Citation, doubt: str) -> Citation:
-        return replace(citation, reason=doubt) if citation.status is CitationStatus.UNCHECKED else citation
+    def _with_strange(citation: Citation, figure: str) -> Citation:
+        return doubt_figure(citation, figure) if citation.status is CitationStatus.UNCHECKED else citation
 
     def _join(self, cited: Sequence[Citation]) -> Citation | None:
         """The last citation and this one as one, if they quote sentences that follow each other under one mark."""
@@ -266,13 +265,13 @@ class CitationStream:
         if all(near):
             return self._unchecked(citation, claim, own, [place for place in near if place], None)
         missing = next(words for words, place in zip(copied, near, strict=True) if place is None)
+        citation = replace(citation, missing=_cut(missing))
         for other in range(len(self._hits)):
             if other != own and (place := self._passage(other).find_named(missing, claim.analysis)):
                 found = self._placed(citation, claim, other, place)
-                return replace(
-                    found, status=CitationStatus.MISATTRIBUTED, reason=f"“{_cut(missing)}” stands in another passage."
-                )
-        return replace(citation, reason=f"“{_cut(missing)}” does not stand in the passage.")
+                reason = f"“{citation.missing}” stands in another passage."
+                return replace(found, status=CitationStatus.MISATTRIBUTED, reason=reason)
+        return replace(citation, reason=f"“{citation.missing}” does not stand in the passage.")
 
     def _unchecked(
         self,
@@ -307,6 +306,11 @@ class CitationStream:
         chunk = self._hits[position].chunk
         cells = self._computed.get(chunk.id)
         return place_words(citation, chunk, self._passage(position), place, claim.plain, cells=cells, is_copy=is_copy)
+
+
+def doubt_figure(citation: Citation, figure: str) -> Citation:
+    """Return the citation with the reason that this figure of its sentence stands in nothing that it cites."""
+    return replace(citation, reason=f"“{figure}” does not stand in the words cited.", missing=figure)
 
 
 def place_words(

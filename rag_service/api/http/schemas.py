@@ -259,6 +259,25 @@ class EvidenceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     place: str | None
 
 
+class AgainstBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Words of a document that contradict a sentence."""
+
+    title: str
+    quote: str
+
+
+Missing = Annotated[
+    str | None,
+    Meta(
+        description="If unchecked, a figure of the sentence that stands in nothing it cites; if misattributed or "
+        "not_found, words copied into the mark that do not stand in its passage, cut at 200 characters."
+    ),
+]
+Against = Annotated[
+    AgainstBody | None, Meta(description="If contradicted, the words that say otherwise; otherwise null.")
+]
+
+
 class CitationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """A mark in the answer, resolved and checked. Place and quote are null when nothing supports it."""
 
@@ -288,6 +307,8 @@ class CitationBody(Struct, kw_only=True, frozen=True, rename="camel"):
             description="All words of the passage that the sentence rests on, the quote first; empty without a quote."
         ),
     ] = []
+    missing: Missing = None
+    against: Against = None
 
 
 class ValueBody(Struct, kw_only=True, frozen=True, rename="camel"):

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from rag_service.api.http.events import SSE, SSE_HEARTBEAT, WireEvent
 from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem
-from rag_service.api.http.schemas import AnswerBody, CitationBody, DeltaData, EvidenceBody
+from rag_service.api.http.schemas import Against, AnswerBody, CitationBody, DeltaData, EvidenceBody, Missing
 from rag_service.api.openai.errors import present_error
 from rag_service.api.openai.schemas import (
     ChatCompletionRequest,
@@ -116,6 +116,8 @@ class FileCitation(Struct, kw_only=True, frozen=True):
     evidence: Annotated[
         list[EvidenceBody], Meta(description="Extension: the words of the file that the sentence rests on.")
     ] = []
+    missing: Missing = None
+    against: Against = None
     type: str = "file_citation"
 
 
@@ -208,6 +210,8 @@ def _present_message(answer: AnswerBody, form: CompletionForm) -> OutputMessage:
             filename=one.title or "",
             index=len(text) if form.as_json else one.sentence_end,
             evidence=one.evidence,
+            missing=one.missing,
+            against=one.against,
         )
         for one in answer.citations
         if one.document_id is not None

@@ -104,17 +104,8 @@ function kindOf(cited) {
   return statuses.has("unchecked") ? "reworded" : "unverified";
 }
 
-const DOUBTED = /^“(.+)” does not stand in the words cited\.$/s;
-const AGAINST = /^(.+?) says: “(.+)”$/s;
-
-/** The figure of a sentence that stands in nothing that it cites; undefined: the service found none. */
-export const doubtedFigure = ({ status, reason }) => (status === "unchecked" ? DOUBTED.exec(reason ?? "")?.[1] : undefined);
-
-/** The words that stand against a sentence, with the title of their document; null: there are none. */
-export function wordsAgainst({ status, reason }) {
-  const [, title, quote] = (status !== "verified" && AGAINST.exec(reason ?? "")) || [];
-  return quote ? { title, quote } : null;
-}
+/** The figure of a sentence that stands in nothing that it cites; null: the service found none. */
+export const doubtedFigure = ({ status, missing }) => (status === "unchecked" ? (missing ?? null) : null);
 
 const BULLET = /^[\s>#*+•-]*(?:\d{1,3}[.)]\s+)?/;
 

@@ -3,7 +3,7 @@
 // does not say it.
 
 import { el, icon } from "./dom.js";
-import { doubtedFigure, wordsAgainst } from "./evidence.js";
+import { doubtedFigure } from "./evidence.js";
 import { t } from "./i18n.js";
 
 const IS_CELL = /^[A-Z]{1,3}\d+$/; // the figure itself: nothing was done with it
@@ -43,12 +43,9 @@ export function proofDetail(citation) {
 }
 
 /** What a sentence says and its passage does not: "$13.25 is not in the passage"; null where nothing was found. */
-export function differenceOf({ status, reason }) {
-  if (status === "verified" || !reason) return null;
-  const against = wordsAgainst({ status, reason });
+export function differenceOf({ missing, against }) {
   if (against) return t("source_says", { found: against.quote });
-  const [, said] = /^“(.+)” (?:does not stand|stands)/s.exec(reason) ?? [];
-  return said ? t("missing_in_passage", { said }) : null;
+  return missing ? t("missing_in_passage", { said: missing }) : null;
 }
 
 /** How many citations there are of each kind: "exact quote (2) · reworded (1)". */

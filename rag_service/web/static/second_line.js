@@ -3,7 +3,7 @@
 
 import { shorten } from "./badges.js";
 import { el, hidden, icon } from "./dom.js";
-import { doubtedFigure, plain, wordsAgainst } from "./evidence.js";
+import { doubtedFigure, plain } from "./evidence.js";
 import { fold, t } from "./i18n.js";
 import { proofOf } from "./proof.js";
 
@@ -134,7 +134,7 @@ function makeRow(sentence, citations, languageOf) {
   const quotes = new Map(); // words → {language, title}; in the order of the citations
   const verified = citations.filter(({ status }) => status === "verified");
   for (const citation of (verified.length ? verified : citations).filter((one) => WRITTEN.has(proofOf(one)))) {
-    const against = wordsAgainst(citation);
+    const { against } = citation;
     const words = against ? [against] : citation.evidence?.length ? citation.evidence : [citation];
     for (const { quote, title } of words) {
       if (quote && !quotes.has(quote)) quotes.set(quote, { language: against ? null : languageOf(citation), title: against && title });
@@ -143,7 +143,7 @@ function makeRow(sentence, citations, languageOf) {
   if (!quotes.size) return null;
   const texts = [...quotes.keys()].map((quote) => shorten(plain(quote), MOST));
   const doubted = (!verified.length && citations.map(doubtedFigure).find(Boolean)) || "";
-  const compared = compare(sentence, texts, !verified.length && citations.some(wordsAgainst) ? null : doubted);
+  const compared = compare(sentence, texts, !verified.length && citations.some(({ against }) => against) ? null : doubted);
   const isSet = compared.flat().some(([, kind]) => kind === "right");
   const shown = [...quotes.values()].flatMap(({ language, title }, i) => [
     i ? " … " : null,

@@ -77,6 +77,8 @@ VERIFIED = {
     "sentenceStart": 0,
     "sentenceEnd": 27,
     "evidence": [{"quote": "4200 unités", "start": 106, "end": 117, "location": PLACE_BODY, "place": PLACE}],
+    "missing": None,
+    "against": None,
 }
 NOT_FOUND = {
     **dict.fromkeys(VERIFIED),

@@ -38,6 +38,7 @@ from rag_service.domain import (
     Span,
     Step,
     TokenCount,
+    WordsAgainst,
 )
 from rag_service.retrieval.question import Question
 from tests.unit.api.samples import Script
@@ -202,7 +203,7 @@ def events_of_all_kinds() -> list[AnswerEvent]:
         {"status": verified, "method": ProofMethod.JUDGE, "judge": "llama3.2"},
         {"status": verified, "method": ProofMethod.COMPUTED, "formula": "4200 + 2950 = 7150"},
         {"status": unchecked},
-        {"status": CitationStatus.CONTRADICTED, "reason": "Guide says: “500 units”"},
+        {"status": CitationStatus.CONTRADICTED, "against": WordsAgainst(title="Guide", quote="500 units")},
         {"status": CitationStatus.MISATTRIBUTED},
         {"status": CitationStatus.NOT_FOUND},
     ]

@@ -141,7 +141,7 @@ def test_sentences_without_proof_are_told_apart(visit: Open) -> None:
         {"from": 48, "to": 63, "status": "verified"},
         {"from": 80, "to": 95, "status": "unchecked"},
         {"from": 96, "to": 111, "status": "contradicted"},
-        {"from": 112, "to": 127, "status": "unchecked", "reason": "“12” does not stand in the words cited."},
+        {"from": 112, "to": 127, "status": "unchecked", "missing": "12"},
     ]
     find = "({ findUnproved }, [placed, flagged]) => findUnproved(placed, flagged)"
     one = visit()

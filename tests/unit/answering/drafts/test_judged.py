@@ -9,7 +9,7 @@ import pytest
 
 from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.drafts.judged import NOT_SUPPORTED, judge_answer
-from rag_service.domain import AnswersQuestion, CitationStatus, Hit, Location, ProofMethod
+from rag_service.domain import AnswersQuestion, CitationStatus, Hit, Location, ProofMethod, WordsAgainst
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.tables.sentences import CitedCells
@@ -126,7 +126,9 @@ async def test_without_words_that_show_it_a_sentence_is_not_verified(
 
 async def test_words_against_a_sentence_are_named_with_their_document() -> None:
     checked, _ = await judge(REWORDED, Verdict(entailed=False, quote="season tickets take 30 days"))
-    assert checked.citations[0].reason == "Season tickets 2027 says: “season tickets take 30 days”"
+    (citation,) = checked.citations
+    assert citation.reason == "Season tickets 2027 says: “season tickets take 30 days”"
+    assert citation.against == WordsAgainst(title="Season tickets 2027", quote="season tickets take 30 days")
 
 
 async def test_a_judge_may_refuse_a_literal_quote_that_another_passage_corrects() -> None:
@@ -182,7 +184,16 @@ async def test_the_words_that_the_judge_names_are_evidence_unless_the_quote_has_
 
 async def test_a_judge_that_refuses_a_figure_of_nowhere_is_explained_by_the_figure() -> None:
     checked, _ = await judge('It takes 41 days [C1 "Refunds take 14 days"].', NO)
-    assert [(c.status, c.reason) for c in checked.citations] == [(U, "“41” does not stand in the words cited.")]
+    (citation,) = checked.citations
+    assert (citation.status, citation.missing) == (U, "41")
+    assert citation.reason == "“41” does not stand in the words cited."
+
+
+async def test_what_contradicts_a_sentence_says_more_than_a_figure_of_nowhere() -> None:
+    against = Verdict(entailed=False, quote="season tickets take 30 days")
+    checked, _ = await judge('It takes 41 days [C1 "Refunds take 14 days"].', against)
+    (citation,) = checked.citations
+    assert citation.against is not None and citation.missing is None
 
 
 async def test_words_of_a_computed_result_are_cited_by_the_cells_behind_it() -> None:
@@ -219,8 +230,7 @@ async def test_too_few_or_too_many_verdicts_lose_nothing(verdicts: Sequence[Verd
 async def test_a_figure_of_nowhere_counts_beside_a_judge_that_errs(is_believed: bool, status: CitationStatus) -> None:
     checked, _ = await judge('It takes 41 days [C1 "Refunds take 14 days"].', YES, is_believed=is_believed)
     assert statuses(checked) == [status]
-    if not is_believed:
-        assert checked.citations[0].reason == "“41” does not stand in the words cited."
+    assert [c.missing for c in checked.citations] == [None if is_believed else "41"]
 
 
 async def test_one_that_cannot_tell_is_shown_no_question() -> None:

@@ -27,6 +27,7 @@ def test_very_long_copied_words_are_cut_in_the_reason() -> None:
     (citation,) = check(f'The pool opens early [C1 "{"cats and dogs " * 150}"].').citations
     assert citation.status is CitationStatus.NOT_FOUND
     assert citation.reason is not None and len(citation.reason) < 300
+    assert citation.missing is not None and len(citation.missing) <= 201
 
 
 def test_words_that_stand_twice_are_found_where_the_sentence_is() -> None:

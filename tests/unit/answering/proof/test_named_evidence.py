@@ -82,6 +82,7 @@ def test_words_that_stand_nowhere_are_not_found_and_named(evidence: str) -> None
     assert citation.status is CitationStatus.NOT_FOUND
     assert citation.reason is not None and citation.reason.startswith(f"“{evidence[:9]}")
     assert len(citation.reason) < 300
+    assert citation.missing is not None and citation.missing[:9] == evidence[:9]
 
 
 @pytest.mark.parametrize("evidence", ["a notice period of 12 months at most", "notice period: at most 12 months"])
@@ -97,6 +98,7 @@ def test_words_of_another_passage_are_misattributed() -> None:
     hits = [make_hit(TEXT, 1), make_hit("The pool opens at nine.", 2)]
     (citation,) = CitationStream(hits, language="en", named=named).finish(shown).citations
     assert (citation.status, citation.chunk_id) == (CitationStatus.MISATTRIBUTED, "chunk-1")
+    assert citation.missing == "at most 12 months"
 
 
 def test_marks_of_one_passage_in_a_row_are_shown_once_and_keep_all_their_words() -> None:
