@@ -1,9 +1,9 @@
 """`python -m evals.languages FILE …`: whether the service speaks to people in a third language.
 
-Asks questions in many languages over the sample documents, without a chat model or with one that refuses, and looks for
-the service's own sentences in the replies: each has to be in the question's language or, if there are no texts in it, in
-English. Files are XQuAD's (`xquad.de.json`) or MKQA's (`mkqa.jsonl`; also a language a file, as the shared task of MIA
-2022 has them), which are not part of this repository.
+Asks questions in many languages over the sample documents, without a chat model or with one that refuses, and looks
+for the service's own sentences in the replies: each has to be in the question's language or, if there are no texts in
+it, in English. Files are XQuAD's (`xquad.de.json`) or MKQA's (`mkqa.jsonl`; also a language a file, as the shared task
+of MIA 2022 has them), which are not part of this repository.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,11 +43,12 @@ def main(files: Sequence[Path], each: int, model: bool, show: bool) -> None:
     spoken = _our_sentences()
     third: list[tuple[str, str, str]] = []
     with ExitStack() as opened:
-        settings = {"data_dir": opened.enter_context(tempfile.TemporaryDirectory()), "log_level": "ERROR"}
+        folder = opened.enter_context(tempfile.TemporaryDirectory())
+        chat: dict[str, Any] = {}
         if model:
             server = opened.enter_context(ModelServer(WrittenModel()))
-            settings |= {"chat_provider": "openai_like", "openai_url": server.url, "model_name": MODEL}
-        service = opened.enter_context(open_service(**settings))
+            chat = {"chat_provider": "openai_like", "openai_url": server.url, "model_name": MODEL}
+        service = opened.enter_context(open_service(data_dir=folder, log_level="ERROR", **chat))
         service.ingest(shipped_folder("indices") / "general" / "documents")
         for language, questions in sorted(asked.items()):
             drawn = random.Random(_SEED).sample(questions, min(each, len(questions)))  # noqa: S311 - the same in every run
