@@ -1,8 +1,9 @@
 """`python -m evals.languages FILE …`: whether the service speaks to people in a third language.
 
-Asks questions in many languages, without a chat model, over the sample documents, and looks for the service's own
-sentences in the replies: each has to be in the question's language or, if there are no texts in it, in English. Files
-are XQuAD's (`xquad.de.json`) or MKQA's (`mkqa.jsonl`), which are not part of this repository.
+Asks questions in many languages over the sample documents, without a chat model or with one that refuses, and looks
+for the service's own sentences in the replies: each has to be in the question's language or, if there are no texts in
+it, in English. Files are XQuAD's (`xquad.de.json`) or MKQA's (`mkqa.jsonl`; also a language a file, as the shared task
+of MIA 2022 has them), which are not part of this repository.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 
+from evals.written.model import MODEL, ModelServer, WrittenModel
 from rag_service import open_service
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.client.results import CitedAnswer
@@ -31,13 +35,20 @@ _PLACEHOLDER = re.compile(r"\{\w*\}")
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--each", type=click.IntRange(1), default=20, show_default=True, help="Questions of each language.")
+@click.option("--model", is_flag=True, help="With a model that refuses, in the words that its prompt asks for.")
 @click.option("--show", is_flag=True, help="Also print the questions that are answered in a third language.")
-def main(files: Sequence[Path], each: int, show: bool) -> None:
+def main(files: Sequence[Path], each: int, model: bool, show: bool) -> None:
     """Ask questions of these FILES and count replies with a sentence of ours in a third language."""
     asked = _read(files)
     spoken = _our_sentences()
     third: list[tuple[str, str, str]] = []
-    with tempfile.TemporaryDirectory() as folder, open_service(data_dir=folder, log_level="ERROR") as service:
+    with ExitStack() as opened:
+        folder = opened.enter_context(tempfile.TemporaryDirectory())
+        chat: dict[str, Any] = {}
+        if model:
+            server = opened.enter_context(ModelServer(WrittenModel()))
+            chat = {"chat_provider": "openai_like", "openai_url": server.url, "model_name": MODEL}
+        service = opened.enter_context(open_service(data_dir=folder, log_level="ERROR", **chat))
         service.ingest(shipped_folder("indices") / "general" / "documents")
         for language, questions in sorted(asked.items()):
             drawn = random.Random(_SEED).sample(questions, min(each, len(questions)))  # noqa: S311 - the same in every run
@@ -65,7 +76,9 @@ def _read(files: Sequence[Path]) -> dict[str, list[str]]:
             found.setdefault(file.stem.rpartition(".")[2], []).extend(questions)
         else:
             for line in text.splitlines():
-                for code, question in json.loads(line)["queries"].items():
+                one = json.loads(line)
+                queries = one["queries"] if "queries" in one else {one["lang"]: one["question"]}
+                for code, question in queries.items():
                     found.setdefault(code.partition("_")[0], []).append(question)
     return found
 

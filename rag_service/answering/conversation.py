@@ -14,6 +14,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.templates import NO_HISTORY, Prompts, new_boundary
+from rag_service.answering.proof.claims import strip_marks
 from rag_service.domain import Hit, Purpose, Turn
 from rag_service.errors import ModelError
 from rag_service.language.detection import choose_language, guess_language
@@ -193,7 +194,7 @@ async def make_standalone(
     if last.finish_reason == "length":  # it thought aloud, or explained itself
         log.warning("question_not_rewritten", reason="cut")
         return await lean_on_history(question, history, find)
-    lines = [line.strip(" \t\"'«»“”") for line in text.splitlines()]
+    lines = [line.strip(" \t\"'«»“”") for line in strip_marks(text).splitlines()]  # marks are of earlier passages
     rewritten = next((line for line in lines if line), "")
     if not 0 < len(rewritten) <= _REWRITE_CHARS or rewritten == question:
         return question, None

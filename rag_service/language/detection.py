@@ -54,6 +54,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
+_QUOTED = re.compile(r'"[^"]*"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|《[^《》]*》|「[^「」]*」|『[^『』]*』')
 _STOP = re.compile(r"[.!?…。！？؟]\s|\n")
 
 
@@ -70,11 +71,15 @@ def detect_language(text: str) -> str | None:
 def guess_language(question: str, expected: Collection[str] = ()) -> str | None:
     """Language of a question, ISO 639-1, by its own words; None where these leave it open.
 
-    What was pasted around a question does not count: of a long text the sentence that asks is looked at first.
+    What was pasted around a question does not count: of a long text the sentence that asks is looked at first. Nor do
+    words in quotation marks, as of a title in another language, unless there are no others.
 
     Args:
         expected: languages besides ours that are no surprise, such as those of the conversation.
     """
+    unquoted = _QUOTED.sub(" ", question)
+    if _WORD.search(unquoted):
+        question = unquoted
     if len(question) <= _OWN_SENTENCE:
         return _guess(question, tuple(expected))
     return _guess(_own_sentence(question), tuple(expected)) or _guess(question, tuple(expected))

@@ -170,8 +170,9 @@ async def test_the_chat_model_makes_it_standalone_in_one_call(open_service: Open
         await opened.ingest(DocumentInput(data=HOTELS.encode(), file_name="travel.md"), LOCAL_ADMIN)
         standalone = "What is the ceiling for a hotel night in Paris?"
         answer = "In Paris the ceiling is 160 euros a night. [C1]"
-        ollama.script("/api/chat", chat(Say(standalone), Done()), chat(Say(answer), Done()))
-        turns = (Turn(role="user", content="What may a hotel cost?"), Turn(role="assistant", content="95 euros."))
+        marked = standalone.replace("?", " [C1]?")  # copied from the answer before
+        ollama.script("/api/chat", chat(Say(marked), Done()), chat(Say(answer), Done()))
+        turns = (Turn(role="user", content="What may a hotel cost?"), Turn(role="assistant", content="95 euros [C1]."))
         found = await opened.engine.answer(Question("And over there?", identity=LOCAL_ADMIN, turns=turns))
     assert (found.question, found.searched_for) == (standalone, standalone)
     assert (found.text, found.decision) == (answer, Decision.CAN_PROCEED)

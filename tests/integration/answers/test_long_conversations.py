@@ -10,15 +10,19 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import psycopg
 import pytest
 
 from rag_service.answering.conversation import cut_history, find_remembered, render_history
 from rag_service.app import create_app
 from rag_service.components import Components
-from rag_service.domain import LOCAL_ADMIN, CitationStatus, Filters, Turn
+from rag_service.domain import LOCAL_ADMIN, CitationStatus, Filters, Identity, Role, Turn
 from rag_service.language.words import count_tokens
 from rag_service.retrieval.question import Question
+from rag_service.store.accounts.users import create_user
+from rag_service.store.corpora import update_corpus
 from rag_service.store.documents.documents import DocumentInput, delete_document
+from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import CHAT, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import OpenService
 from tests.serving import serving_here
@@ -169,6 +173,34 @@ async def test_nobody_recalls_what_another_user_was_answered(service: Components
     assert await service.recorder.recall(stranger) == ((), ())
     elsewhere = replace(query, filters=Filters(corpus_ids=(uuid4(),)))  # another agent or corpus in the middle
     assert await service.recorder.recall(elsewhere) == ((), ())
+
+
+@pytest.mark.parametrize("lost", ["no longer shared", "deactivated", "expired"])
+async def test_a_right_that_was_lost_since_is_lost_for_what_was_cited_too(
+    service: Components, ollama: OllamaDouble, database_server: EmbeddedServer, lost: str
+) -> None:
+    corpus = await service.default_corpus(LOCAL_ADMIN)
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        await update_corpus(connection, corpus.id, shared=True)
+        reader = Identity(user_id=(await create_user(connection, name="reader", role=Role.USER)).id)
+    ollama.script(CHAT, chat(Say(LEEDS)))
+    first = await service.engine.answer(Question(FIRST, identity=reader, top_k=1))
+    turns = (user(FIRST), assistant(first.text))
+    query = Question("and the hours?", identity=reader, top_k=1, turns=turns)
+    last, _ = await service.recorder.recall(query)
+    assert [hit.chunk.document.file_name for hit in last] == ["leeds.md"]
+    if lost == "expired":  # and no worker has removed it yet
+        with psycopg.connect(database_server.owner_conninfo, autocommit=True) as owner:
+            owner.execute("UPDATE rag.documents SET expires_at = now() - interval '1 second'")
+    else:
+        async with service.database.transaction(LOCAL_ADMIN) as connection:
+            changed: dict[str, bool] = {"shared": False} if lost == "no longer shared" else {"active": False}
+            await update_corpus(connection, corpus.id, **changed)
+    assert await service.recorder.recall(query) == ((), ())
+    ollama.script(CHAT, chat(Say("How many days of annual leave in Leeds?")))
+    answer = await service.engine.answer(query)
+    assert (answer.shown, answer.citations) == ((), ())
+    assert not any("26 days for every member" in str(body["messages"]) for body in ollama.bodies(CHAT)[1:])
 
 
 async def test_a_document_that_was_replaced_or_deleted_since_is_not_shown(

@@ -78,6 +78,20 @@ def test_a_pasted_text_does_not_decide_the_language(message: str) -> None:
     assert guess_language(message) == "en"
 
 
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ('¿qué dice "the terms and conditions of the lease"?', "es"),
+        ("que dit « the terms and conditions of the lease » ?", "fr"),
+        ("谁签署了《Terms of the Los Angeles Lease》？", "zh"),
+        ('"the terms and conditions of the lease"', "en"),  # there is nothing else
+        ('who wrote 5" in the lease', "en"),
+    ],
+)
+def test_what_is_quoted_does_not_decide_the_language(question: str, language: str) -> None:
+    assert guess_language(question) == language
+
+
 def test_the_conversation_helps_where_a_question_is_short() -> None:
     assert guess_language("Urlaubstage") is None
     assert guess_language("Urlaubstage", ["de"]) == "de"
