@@ -289,6 +289,7 @@ def _tenancy_services(settings: Settings, parts: Components, limiter: RateLimite
         fingerprints=parts.fingerprints,
         chat=chat,
         replay=replay,
+        examples=parts.examples.find,
         shipped=shipped_names(parts.indices.values()),
         count_feedback=parts.metrics.feedback,
     )

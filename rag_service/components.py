@@ -22,6 +22,7 @@ from rag_service.agents.chat import AgentChat
 from rag_service.agents.models import AgentModels
 from rag_service.answering.checking import TextChecker
 from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recall, Recorder, build_engine
+from rag_service.answering.examples import Examples
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
 from rag_service.answering.quoting.quoter import Quoter
@@ -31,7 +32,7 @@ from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.errors import NotFoundError
 from rag_service.fitting.background import RelevanceFitter
 from rag_service.fitting.examination import JudgeExaminer
-from rag_service.indices import IndexDefinition, find_index, load_index, load_indices
+from rag_service.indices import IndexDefinition, find_index, load_index, load_indices, shipped_names
 from rag_service.ingest.documents import Ingested
 from rag_service.ingest.embedding_cache import CachedEmbedding, wrap_embedding
 from rag_service.ingest.ingestor import Ingestor
@@ -131,6 +132,7 @@ class Components:
     engine: CitedQueryEngine
     checker: TextChecker
     tools: Tools
+    examples: Examples
     recorder: AnswerRecorder
     ingestor: Ingestor
     advisor: Advisor
@@ -354,6 +356,9 @@ class _Opener:
             engine=engine,
             checker=TextChecker(prompts, models.judge, database),
             tools=tools,
+            examples=Examples(
+                engine, database, chat, shipped_names(indices.values()), keeps=settings.embedding.query_cache_size > 0
+            ),
             recorder=recorder,
             ingestor=ingestor,
             advisor=Advisor(

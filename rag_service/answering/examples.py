@@ -1,32 +1,37 @@
-"""Example questions over one's own documents, and what to ask next: FAQ entries, and questions made from headings.
+"""Example questions over one's own documents: FAQ entries, and cells of tables.
 
-Only documents that the asker may read are looked at, in a transaction of theirs. Documents that come with the service
-have examples of their own on the page, and are left out.
+Only documents that the asker may read are looked at, in a transaction of theirs. An example is asked, in quotes, before
+it is shown: only what its document answers with certainty is one. Documents that come with the service have examples of
+their own on the page, and are left out.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import cast
 from uuid import UUID
 
-from rag_service.answering.guards.injection import find_injections
-from rag_service.domain import Answer, Citation, FoundPlace, read_spans
+from rag_service.answering.engine import CitedQueryEngine
+from rag_service.answering.follow_ups import ASKED_WORDS, find_questions, is_safe
+from rag_service.answering.synthesizer import CitedResponse
+from rag_service.domain import Decision, Identity
 from rag_service.language.languages import load_language
-from rag_service.language.words import fold, words
-
-if TYPE_CHECKING:  # loads the database's packages
-    from rag_service.store.database import Connection
+from rag_service.language.words import words
+from rag_service.models.llm.model import ChatModel
+from rag_service.recent import OwnedValues
+from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.question import Question
+from rag_service.store.database import Connection, Database
+from rag_service.tables.model import StoredTable
+from rag_service.tables.storage import find_first_rows, find_tables
 
 MAX_EXAMPLES = 4
-MAX_FOLLOW_UPS = 3
 _DOCUMENTS = 24  # the newest, of which examples are made
 _CHUNKS = 3  # the first of each document
-_HEADING_WORDS = range(1, 9)
-_QUESTION_WORDS = range(4, 21)
-_MARKUP = re.compile(r"^[\s#*_>\-–•\d.)]+|[\s*_]+$")
+_ASKED = 12  # candidates that are asked, until four are answered: two seconds at most
+_LETTERS = 3  # of the name of a row
+_KEPT = 256  # lists of examples that are kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,88 +41,86 @@ class Example:
     file_name: str | None
 
 
-async def has_documents(connection: Connection, names: Collection[str] | None = None) -> bool:
-    """Whether there is a document that the asker may ask about, with one of these file names; None: any."""
+class Examples:
+    """Finds questions that documents answer with certainty. Source of the kinds: docs/decisions/078-examples.md."""
+
+    def __init__(
+        self, engine: CitedQueryEngine, database: Database, chat: ChatModel, shipped: Collection[str], *, keeps: bool
+    ):
+        """
+        Args:
+            chat: the model of the engine; whoever writes, examples are asked without it.
+            shipped: names of files that come with the service.
+            keeps: whether what was found is kept for the next time.
+        """
+        self._engine = engine
+        self._database = database
+        self._quoting = chat if chat.only_quotes else chat.fallback
+        self._shipped = shipped
+        self._known: OwnedValues[tuple[UUID, tuple[str, ...]], tuple[Example, ...]] = OwnedValues(_KEPT if keeps else 0)
+
+    async def find(self, identity: Identity, language: str | None = None) -> Sequence[Example]:
+        """Return up to `MAX_EXAMPLES` questions, of as many documents as possible.
+
+        Args:
+            language: of the documents that come first.
+
+        Raises:
+            StoreError, EmbeddingError, BusyError: as an answer.
+        """
+        async with self._database.transaction(identity) as connection:
+            candidates = await _find_candidates(connection, self._shipped, language)
+        key = identity.user_id, tuple(one.question for one in candidates)
+        if (known := self._known.get(key)) is not None:
+            return known
+        found: list[Example] = []
+        for candidate in candidates[:_ASKED]:
+            if len(found) < MAX_EXAMPLES and await self._is_answered(candidate, identity):
+                found.append(candidate)
+        self._known.keep(key, tuple(found), owner=identity.user_id)
+        return found
+
+    async def _is_answered(self, candidate: Example, identity: Identity) -> bool:
+        run = self._engine.begin(Question(candidate.question, identity=identity, recorded=False), self._quoting)
+        response = cast("CitedResponse", await self._engine.aquery(RagQuery.of(run)))
+        answer = response.answer
+        cited = {citation.document_id for citation in answer.citations}
+        return answer.decision is Decision.CAN_PROCEED and candidate.document_id in cited
+
+
+async def _find_candidates(connection: Connection, shipped: Collection[str], language: str | None) -> list[Example]:
     cursor = await connection.execute(
-        """SELECT EXISTS (SELECT FROM documents n JOIN corpora k ON k.id = n.corpus_id AND k.active
-           WHERE n.chunk_count > 0 AND (n.expires_at IS NULL OR n.expires_at > now())
-             AND (%(names)s::text[] IS NULL OR n.file_name = ANY(%(names)s)))""",
-        {"names": None if names is None else list(names)},
-    )
-    return bool((await cursor.fetchone() or (False,))[0])
-
-
-async def find_examples(
-    connection: Connection, shipped: Collection[str], *, language: str | None = None
-) -> list[Example]:
-    """Up to `MAX_EXAMPLES` questions that the documents answer, of as many documents as possible.
-
-    Args:
-        connection: in a transaction of the asker.
-        shipped: names of files that come with the service.
-        language: of the questions; FAQ entries are those of documents in it. None: that of each document.
-    """
-    cursor = await connection.execute(
-        """SELECT d.id, d.file_name, d.title, d.language, c.text, coalesce(c.spans, '[]'::jsonb)
+        """SELECT d.id, d.file_name, d.language, array_agg(c.text ORDER BY c.chunk_index)
            FROM (SELECT n.* FROM documents n JOIN corpora k ON k.id = n.corpus_id AND k.active
                  WHERE n.chunk_count > 0 AND (n.expires_at IS NULL OR n.expires_at > now())
                    AND NOT coalesce(n.file_name, '') = ANY(%(shipped)s)
                  ORDER BY n.updated_at DESC, n.id LIMIT %(documents)s) d
            JOIN data_chunks c ON c.document_id = d.id AND c.chunk_index < %(chunks)s
-           ORDER BY d.updated_at DESC, d.id, c.chunk_index""",
-        {"shipped": list(shipped), "documents": _DOCUMENTS, "chunks": _CHUNKS},
+           GROUP BY d.id, d.file_name, d.language, d.updated_at
+           ORDER BY coalesce(d.language = %(language)s, false) DESC, d.updated_at DESC, d.id""",
+        {"shipped": list(shipped), "language": language, "documents": _DOCUMENTS, "chunks": _CHUNKS},
     )
-    by_document: dict[UUID, list[Example]] = {}
-    for document_id, file_name, title, own, text, spans in await cursor.fetchall():
-        headings = [span.location.headings for span in read_spans(spans)]
-        asked = _find_questions(text) if language in (None, own) else []
-        asked += _from_headings(headings, file_name, title, language or own)
-        made = [Example(question=one, document_id=document_id, file_name=file_name) for one in asked]
-        by_document.setdefault(document_id, []).extend(made)
-    return _take_turns(list(by_document.values()))
+    rows = await cursor.fetchall()
+    tables = await find_tables(connection, [document_id for document_id, *_ in rows])
+    cells = await find_first_rows(connection, [table.id for table in tables])
+    by_document: list[list[Example]] = []
+    for document_id, file_name, own, texts in rows:
+        asked = [_ask_cell(table, cells.get(table.id, {}), own) for table in tables if table.document_id == document_id]
+        asked += [line for text in texts for line in find_questions(text)]
+        made = [Example(question=one, document_id=document_id, file_name=file_name) for one in asked if one]
+        by_document.append(made)
+    return _take_turns(by_document)
 
 
-def find_follow_ups(answer: Answer) -> list[str]:
-    """Up to `MAX_FOLLOW_UPS` questions about sections that were found and not cited, in the answer's language."""
-    shown: tuple[Citation | FoundPlace, ...] = (*answer.citations, *answer.places)
-    cited = {one.chunk_id for one in shown}
-    told = {fold(one.location.headings[-1]) for one in shown if one.location and one.location.headings}
-    asked = fold(answer.question)
-    found: dict[str, None] = {}
-    for hit in answer.sources:
-        if hit.chunk.id not in cited and len(found) < MAX_FOLLOW_UPS:
-            document = hit.chunk.document
-            headings = dict.fromkeys(span.location.headings for span in hit.chunk.spans if span.location.headings)
-            new = [path for path in headings if fold(path[-1]) not in told]
-            made = _from_headings(new, document.file_name, document.title, answer.language)
-            found |= dict.fromkeys(question for question in made if fold(question) != asked)
-    return list(found)[:MAX_FOLLOW_UPS]
-
-
-def _find_questions(text: str) -> list[str]:
-    """Lines that are a question, as FAQ have them: each is followed by its answer."""
-    lines = (_MARKUP.sub("", line) for line in text.splitlines())
-    return [line for line in lines if line.endswith("?") and len(words(line)) in _QUESTION_WORDS and _is_safe(line)]
-
-
-def _from_headings(
-    headings: Sequence[tuple[str, ...]], file_name: str | None, title: str, language: str | None
-) -> list[str]:
-    """Questions about sections."""
-    if file_name is None or not _is_safe(file_name):
-        return []
-    labels = load_language(language).files.labels
-    found = dict.fromkeys(path[-1] for path in headings if len(path) > 1 and fold(path[-1]) != fold(title))
-    sections = [
-        heading
-        for heading in found
-        if len(words(heading)) in _HEADING_WORDS and not heading.endswith("?") and _is_safe(heading)
-    ]
-    return [labels["ask_section"].format(name=file_name, heading=heading) for heading in sections]
-
-
-def _is_safe(text: str) -> bool:
-    return text.isprintable() and not find_injections(text)
+def _ask_cell(table: StoredTable, row: Mapping[int, str], language: str | None) -> str | None:
+    """A question for the first figure of a row, or for its last cell; None where the row has no name."""
+    name, others = row.get(0, ""), [place for place in row if place]
+    if sum(map(str.isalpha, name)) < _LETTERS or not others:
+        return None
+    figures = [place for place in others if any(map(str.isdigit, row[place]))]
+    column = table.columns[(figures or others[-1:])[0]].name
+    asked = load_language(language).files.labels["ask_cell"].format(column=column, row=name)
+    return asked if len(words(asked)) in ASKED_WORDS and is_safe(asked) else None
 
 
 def _take_turns(examples: Sequence[Sequence[Example]]) -> list[Example]:
@@ -125,6 +128,6 @@ def _take_turns(examples: Sequence[Sequence[Example]]) -> list[Example]:
     found: dict[str, Example] = {}
     for place in range(max(map(len, examples), default=0)):
         for made in examples:
-            if place < len(made) and len(found) < MAX_EXAMPLES:
+            if place < len(made):
                 found.setdefault(made[place].question, made[place])
     return list(found.values())

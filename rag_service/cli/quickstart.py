@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
-from rag_service.answering.examples import find_examples
 from rag_service.api.agents.history import keep_answer
 from rag_service.api.http.presenters import present_answer
 from rag_service.api.http.queries import read_question
@@ -25,7 +24,7 @@ from rag_service.cli.progress import show_progress
 from rag_service.components import Components, open_components
 from rag_service.domain import LOCAL_ADMIN, Turn
 from rag_service.errors import DocumentError, InputError, UnsupportedMediaError
-from rag_service.indices import find_index, shipped_names
+from rag_service.indices import find_index
 from rag_service.ingest.documents import Ingested, Outcome
 from rag_service.language.words import count_tokens
 from rag_service.models.embedding.guarded import warm_up
@@ -77,9 +76,8 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
 
 
 async def _example(components: Components) -> str | None:
-    """A question that the documents of this folder answer; None if there are none to be searched."""
-    async with components.database.transaction(LOCAL_ADMIN) as connection:
-        found = await find_examples(connection, shipped_names(components.indices.values()))
+    """A question that the documents of this folder answer with certainty; None if none is found."""
+    found = await components.examples.find(LOCAL_ADMIN)
     return found[0].question if found else None
 
 

@@ -117,7 +117,7 @@ class FileWords:
     words: Words  # "file"
     overview: Words  # "contain", "summary": a question with no other words asks what is in a file
     places: Mapping[str, Words]  # page, slide, sheet, row, cell: words before its number or name
-    # quoted, colon, title, pages, …, begins; ask_section: a question with {name} and {heading}
+    # quoted, colon, title, pages, …, begins; ask_cell: a question with {column} and {row}
     labels: Mapping[str, str]
 
 

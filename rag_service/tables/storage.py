@@ -148,6 +148,19 @@ async def find_examples(connection: Connection, table_ids: Sequence[UUID]) -> di
     return found
 
 
+async def find_first_rows(connection: Connection, table_ids: Sequence[UUID]) -> dict[UUID, dict[int, str]]:
+    """The texts of the first row of each table, by column; empty cells are left out."""
+    cursor = await connection.execute(
+        """SELECT wanted.id, r.cells FROM unnest(%b::uuid[]) AS wanted(id), LATERAL (
+               SELECT cells FROM table_rows WHERE table_id = wanted.id AND is_data ORDER BY number LIMIT 1) AS r""",
+        [list(table_ids)],
+    )
+    return {
+        table_id: {place: cell[0] for place, cell in enumerate(cells) if cell is not None}
+        for table_id, cells in await cursor.fetchall()
+    }
+
+
 async def find_values(
     connection: Connection, table_ids: Sequence[UUID], words: Sequence[str], *, whole: Sequence[str]
 ) -> dict[UUID, dict[int, dict[str, str]]]:

@@ -10,9 +10,9 @@ from litestar import get
 from litestar.params import Parameter
 from msgspec import Meta, Struct
 
-from rag_service.answering.examples import find_examples, has_documents
 from rag_service.api.http.access import CallerDependency
 from rag_service.api.http.documentation import problems
+from rag_service.store.documents.catalogue import has_documents
 
 
 class ExampleBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -31,18 +31,18 @@ class ExampleList(Struct, kw_only=True, frozen=True, rename="camel"):
     "/api/v1/examples",
     summary="List example questions",
     tags=["Query"],
-    responses=problems(401, 403, 500),
+    responses=problems(401, 403, 500, 503),
 )
 async def list_examples(
     caller: CallerDependency,
     language: Annotated[
-        str | None, Parameter(pattern="^[a-z]{2}$", description="Of the questions, for example `fr`.")
+        str | None, Parameter(pattern="^[a-z]{2}$", description="Of the documents that come first, for example `fr`.")
     ] = None,
 ) -> ExampleList:
-    """At most four questions, from FAQ entries and headings of the newest documents that the caller can read, without
-    the sample documents."""
+    """At most four questions that documents which the caller can read answer with certainty: FAQ entries and cells of
+    tables of the newest ones, in their own language, without the sample documents. Empty if none is certain."""
+    found = await caller.tenancy.examples(caller.identity, language)
     async with caller.transaction() as connection:
-        found = await find_examples(connection, caller.tenancy.shipped, language=language)
         askable = bool(found) or await has_documents(connection)
         has_samples = askable and await has_documents(connection, caller.tenancy.shipped)
     items = [ExampleBody(question=one.question, document_id=one.document_id, file_name=one.file_name) for one in found]

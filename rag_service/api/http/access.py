@@ -30,6 +30,7 @@ from rag_service.store.documents.originals import Originals
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.agents.chat import ChatOutcome, ChatQuery
+    from rag_service.answering.examples import Example
     from rag_service.answering.record import Difference
     from rag_service.ingest.postponed import PostponedUploads
     from rag_service.ingest.transfer.transfers import Transfers
@@ -74,6 +75,7 @@ class TenancyServices:
     fingerprints: Mapping[str, str]  # index name → fingerprint of its current settings
     chat: Callable[[ChatQuery, Identity], tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]]  # `AgentChat.stream`
     replay: Callable[[UUID, Identity], Awaitable[Sequence[Difference]]]  # of an answer's record
+    examples: Callable[[Identity, str | None], Awaitable[Sequence[Example]]]  # `Examples.find`
     shipped: frozenset[str] = frozenset()  # names of the documents that come with the service
     agents: AgentMemory = field(default_factory=AgentMemory)
     count_feedback: Callable[[str], None] = lambda thumbs: None  # called with "up" or "down"

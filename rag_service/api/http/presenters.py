@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from rag_service.answering.examples import find_follow_ups
+from rag_service.answering.follow_ups import find_follow_ups
 from rag_service.api.http.schemas import (
     AnswerBody,
     CitationBody,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -298,3 +298,14 @@ async def read_field_values(connection: Connection, corpus_ids: Sequence[UUID], 
         [name, list(corpus_ids), name],
     )
     return [value for (value,) in await cursor.fetchall()]
+
+
+async def has_documents(connection: Connection, names: Collection[str] | None = None) -> bool:
+    """Whether there is a document that the asker may ask about, with one of these file names; None: any."""
+    cursor = await connection.execute(
+        """SELECT EXISTS (SELECT FROM documents n JOIN corpora k ON k.id = n.corpus_id AND k.active
+           WHERE n.chunk_count > 0 AND (n.expires_at IS NULL OR n.expires_at > now())
+             AND (%(names)s::text[] IS NULL OR n.file_name = ANY(%(names)s)))""",
+        {"names": None if names is None else list(names)},
+    )
+    return bool((await cursor.fetchone() or (False,))[0])

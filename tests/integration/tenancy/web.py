@@ -63,6 +63,7 @@ def build_application(house: House, settings: Settings, *, chat: Any = None) -> 
         fingerprints=house.fingerprints,
         chat=chat,
         replay=refuse,
+        examples=refuse,
     )
     return application_over(services, more_routes=[tenancy_router(settings)], tenancy=tenancy)
 
