@@ -26,7 +26,10 @@ from tests.integration.tenancy.web import SECRET, new_key
 
 CANARY = "xyzzyquartz"  # stands in everything that is the owner's, and in no request
 QUESTION = "Where do llamas sleep at noon?"
-TEXT = f"Llamas sleep at noon in the {CANARY} barn.\n\nWho may sleep in the {CANARY} barn?\nOnly llamas may sleep in the {CANARY} barn."
+TEXT = f"""Llamas sleep at noon in the {CANARY} barn.
+
+How much does a {CANARY} kayak cost per day?
+A {CANARY} kayak costs 35 euros per day."""
 ARTICLE = f"""---
 title: Where llamas sleep
 article_id: {CANARY}-1
