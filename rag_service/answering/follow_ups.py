@@ -19,7 +19,7 @@ def find_follow_ups(answer: Answer) -> list[str]:
     cited = {one.chunk_id for one in shown}
     found: dict[str, None] = {}
     for hit in answer.sources:
-        if hit.chunk.id not in cited and len(found) < MAX_FOLLOW_UPS and hit.chunk.document.language == answer.language:
+        if hit.chunk.id not in cited and hit.chunk.document.language in (None, answer.language):
             found |= dict.fromkeys(one for one in find_questions(hit.chunk.text) if fold(one) != fold(answer.question))
     return list(found)[:MAX_FOLLOW_UPS]
 

@@ -119,10 +119,10 @@ def test_keys_go_from_citation_to_citation_and_are_listed(visit: Open) -> None:
     expect(one.page.locator(".dialog")).to_contain_text("Next citation", use_inner_text=True)
 
 
-def test_sections_that_were_found_and_not_cited_are_asked_next(visit: Open) -> None:
+def test_entries_that_were_found_and_not_cited_are_asked_next(visit: Open) -> None:
     one = visit()
     one.ask("steps")
-    asked = one.page.get_by_role("button", name="What does guide.md say about “Requirements”?")
+    asked = one.page.get_by_role("button", name="Who books the truck for a transfer?")
     asked.click()
     one.page.wait_for_selector(".turn:nth-child(2) .why")
     assert not asked.is_visible(), "they are offered below the latest answer"

@@ -499,7 +499,7 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     ] = []
     follow_ups: Annotated[
         list[str],
-        Meta(description="At most three questions about sections that were found and are not cited in the answer."),
+        Meta(description="At most three FAQ entries that were found and are not shown in the answer."),
     ] = []
     kind: Annotated[
         str,

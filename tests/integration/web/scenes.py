@@ -110,7 +110,8 @@ GUIDE = document(
         ("# Moving stock\n\nHow to ask for a transfer between plants.\n\n", Location(headings=("Moving stock",))),
         (
             "## Requirements\n\n- A transfer needs the **signature of both plant managers**.\n"
-            "- Transfers above 500 units need a booked truck.\n\n| Zone | Price |\n|---|---|\n| 1 | 60 euros |\n",
+            "- Transfers above 500 units need a booked truck.\n\n| Zone | Price |\n|---|---|\n| 1 | 60 euros |\n\n"
+            "### Who books the truck for a transfer?\n\nThe plant that sends.\n",
             Location(headings=("Moving stock", "Requirements")),
         ),
     ],
