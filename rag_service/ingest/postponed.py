@@ -24,7 +24,7 @@ from rag_service.store.rows import clock_offset
 
 log = structlog.get_logger(__name__)
 
-_LOOK_SECONDS = 2.0
+_POLL_SECONDS = 2.0
 _KEPT, _REFUSED, _UNFINISHED = ".upload", ".refused", ".part"
 _UNFINISHED_SECONDS = 600.0  # a file is written in less; another process may be at it
 
@@ -91,7 +91,7 @@ class PostponedUploads:
                 await self.deliver()
             except Exception as error:
                 log.warning("postponed_uploads_failed", exc_info=error)
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def deliver(self) -> None:
         """Accept what is kept, oldest first, until the database fails. Another process may do the same: the content

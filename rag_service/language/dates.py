@@ -37,7 +37,7 @@ class Day(NamedTuple):
     """A day that a text writes."""
 
     date: date  # the first of a month or year where no day is told
-    is_told: bool  # whether the text names the day itself, and not only its month or year
+    has_day: bool  # whether the text names the day itself, and not only its month or year
 
 
 def day_at(text: str, start: int) -> Day | None:

@@ -85,13 +85,13 @@ def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> 
             return _parse_own(data, name, Parts(_parse_own))
         from rag_service.readers.third_party import parse_with
 
-        with _told_as_broken(name, reader.path):
+        with _refused_as_broken(name, reader.path):
             return parse_with(reader.path, reader.options, data.decode(), name=name)
 
 
 def _parse_own(data: bytes, name: str, parts: Parts) -> ParsedDocument:
     """Parse a file, which may be within another; raises as `parse`."""
-    with _told_as_broken(name):
+    with _refused_as_broken(name):
         format, text = detect(data, name=name)
         module, function = _PARSERS[format]
         parser: Callable[..., ParsedDocument] = getattr(importlib.import_module(module), function)
@@ -124,7 +124,7 @@ def _parse_text(
 
 
 @contextmanager
-def _told_as_broken(name: str, reader: str = "") -> Iterator[None]:
+def _refused_as_broken(name: str, reader: str = "") -> Iterator[None]:
     """Libraries raise anything on broken files: it becomes a DocumentError, which names a reader that is not ours."""
     try:
         yield

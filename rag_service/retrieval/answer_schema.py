@@ -24,7 +24,7 @@ _SEARCHED = 2_000  # characters of names and descriptions that one search looks 
 _LABEL = 200  # characters of a description that is told beside a value
 _SINGLE = ("string", "number", "integer", "boolean")
 _UNREAD = ("not", "if", "patternProperties", "dependentSchemas", "prefixItems")
-_TOLD = ("format", "pattern", "minimum", "maximum", "minLength", "maxLength")
+_HINTS = ("format", "pattern", "minimum", "maximum", "minLength", "maxLength")
 _NO_SENTENCE = re.compile(r"[\s.!?…:;|#*`\[\]\"“”]+")  # of a label that must stand in one sentence
 _DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,9})?")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+")
@@ -192,7 +192,7 @@ class _Reader:
             raise InputError("must have a value that is not null.", field=f"{place}.enum")
         told = [" or ".join(types)]
         told += [f"one of {json.dumps(chosen, ensure_ascii=False)}"] if chosen else []
-        told += [f"{key} {schema[key]}" for key in _TOLD if isinstance(schema.get(key), str | int | float)]
+        told += [f"{key} {schema[key]}" for key in _HINTS if isinstance(schema.get(key), str | int | float)]
         return ValueShape(
             label=label, types=types, choices=chosen, nullable=nullable or None in choices, told=", ".join(told)
         )

@@ -42,7 +42,7 @@ from rag_service.tasks import end_tasks, run_together
 
 log = structlog.get_logger(__name__)
 
-_LOOK_SECONDS = 3.0  # between two looks for a source that is due
+_POLL_SECONDS = 3.0  # between two looks for a source that is due
 _AT_ONCE = 4  # sources, each of another user
 _SLOW_SECONDS = 60.0  # a run that takes longer leaves its place to others, and goes on beside them
 _SLOW_AT_ONCE = 12  # of those; when they are that many, sites end their runs early
@@ -80,9 +80,9 @@ class SourceRunner:
                 if source is not None:
                     self._running[asyncio.create_task(self._run_claimed(source))] = time.monotonic()
                 elif self._running:
-                    await asyncio.wait(self._running, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait(self._running, timeout=_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 else:
-                    await asyncio.sleep(_LOOK_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
         finally:
             await end_tasks(*self._running)
 

@@ -83,8 +83,8 @@ def read_date(words: Sequence[Word], place: int, language: str) -> tuple[Decimal
         return None
     for end in reversed(ends[1:]):
         if (found := read_day(texts[: end + 1], language)) is not None:
-            first, is_told = found
-            last = first if is_told else first.replace(day=monthrange(first.year, first.month)[1])
+            first, has_day = found
+            last = first if has_day else first.replace(day=monthrange(first.year, first.month)[1])
             return Decimal(first.toordinal()), Decimal(last.toordinal()), place + end + 1
     return None
 

@@ -21,7 +21,7 @@ from rag_service.answering.drafts.draft import Draft
 from rag_service.answering.drafts.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.drafts.judged import judge_answer
 from rag_service.answering.prompt.notices import mentioned_sources, unique
-from rag_service.answering.prompt.packing import Prompted, write_prompt
+from rag_service.answering.prompt.packing import ReadyPrompt, write_prompt
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.domain import (
@@ -124,7 +124,7 @@ class ExtractedAnswers:
         )
 
     async def _check(
-        self, run: AnswerRun, prompted: Prompted, given: Sequence[_Given]
+        self, run: AnswerRun, prompted: ReadyPrompt, given: Sequence[_Given]
     ) -> tuple[CheckedAnswer, AnswersQuestion | None]:
         """Return the values as a text, a paragraph each, with what is known of its sentences."""
         notices, shown = prompted.notices, prompted.context.hits
@@ -166,7 +166,7 @@ def _found_beside(run: AnswerRun) -> Iterator[Hit]:
     yield from (hit for hit in found.hits if hit.chunk.document.id not in found.other_versions)
 
 
-async def _ask(model: ChatModel, prompted: Prompted, schema: AnswerSchema, room: int) -> tuple[Any, str]:
+async def _ask(model: ChatModel, prompted: ReadyPrompt, schema: AnswerSchema, room: int) -> tuple[Any, str]:
     """Return what the model replies, as JSON and as text."""
     for _ in range(_TRIES):
         text = await model.complete_json(prompted.messages, schema.reply_schema(), max_tokens=room)

@@ -19,7 +19,7 @@ from llama_index.core.tools import BaseTool
 from rag_service.answering.answerers.quoted import gather_evidence
 from rag_service.answering.drafts.checked_answer import AnswerChecker, CheckedAnswer, Emit, Output
 from rag_service.answering.drafts.events import StepTaken
-from rag_service.answering.prompt.packing import PackedContext, Prompted
+from rag_service.answering.prompt.packing import PackedContext, ReadyPrompt
 from rag_service.answering.quoting.quoter import Quoter
 from rag_service.answering.quoting.quotes import Quotes
 from rag_service.answering.tools.steps import OFFERED, Steps, offer_tokens
@@ -39,12 +39,12 @@ class WrittenText:
     def __init__(
         self,
         run: AnswerRun,
-        prompted: Prompted,
+        prompted: ReadyPrompt,
         steps: Steps,
         *,
         quoter: Quoter,
         make_checker: Callable[[Steps], AnswerChecker],
-        shorten: Callable[[Prompted], Prompted],
+        shorten: Callable[[ReadyPrompt], ReadyPrompt],
         emit: Emit,
     ) -> None:
         """`prompted` is the prompt with the rule about the tools that `steps` offers."""

@@ -15,7 +15,7 @@ from rag_service.answering.drafts.draft import Draft
 from rag_service.answering.drafts.events import SourcesFound
 from rag_service.answering.drafts.judged import judge_answer
 from rag_service.answering.prompt.notices import mentioned_sources, unique
-from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
+from rag_service.answering.prompt.packing import ReadyPrompt, shorten_prompt, write_prompt
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.quoting.quoter import Quoter
 from rag_service.answering.tools.steps import Steps, offer_tokens
@@ -61,7 +61,7 @@ class WrittenAnswers:
         await run.emit(SourcesFound(sources=sources, shown=shown, timings_ms=run.found.timings_ms))
         return await self._write(run, prompted, sources)
 
-    async def _write(self, run: AnswerRun, prompted: Prompted, sources: tuple[Hit, ...]) -> Draft:
+    async def _write(self, run: AnswerRun, prompted: ReadyPrompt, sources: tuple[Hit, ...]) -> Draft:
         judge = self._judge if self._judge is not None and self._judge.is_used else None
         holds = {"withholds": self._settings.answers.withhold_unverified, "is_judged": judge is not None}
         writing = self._begin(run, prompted, **holds)
@@ -139,11 +139,11 @@ class WrittenAnswers:
     def _offers_tools(self, run: AnswerRun) -> bool:
         return self.tools is not None and self._settings.answers.max_steps > 0 and run.model.offers_tools()
 
-    def _begin(self, run: AnswerRun, prompted: Prompted, *, withholds: bool, is_judged: bool) -> WrittenText:
+    def _begin(self, run: AnswerRun, prompted: ReadyPrompt, *, withholds: bool, is_judged: bool) -> WrittenText:
         steps = self._begin_steps(run, prompted)
         rule = self._prompts.message("tools", run.language) if steps.offered else ""
 
-        def shorten(long: Prompted) -> Prompted:
+        def shorten(long: ReadyPrompt) -> ReadyPrompt:
             shorter = shorten_prompt(run, long, prompts=self._prompts, settings=self._settings, taken=steps.tokens)
             return shorter.offering(rule) if rule else shorter
 
@@ -157,7 +157,7 @@ class WrittenAnswers:
             emit=emit_while_checked(run, withholds=withholds, is_judged=is_judged),
         )
 
-    def _begin_steps(self, run: AnswerRun, prompted: Prompted) -> Steps:
+    def _begin_steps(self, run: AnswerRun, prompted: ReadyPrompt) -> Steps:
         """Return what the model may call: nothing, if it cannot call tools or the window is full."""
         question, model, language = run.question, run.model, run.language
         calls = self._settings.answers.max_steps if self.tools is not None and model.offers_tools() else 0
@@ -184,7 +184,7 @@ class WrittenAnswers:
         )
 
 
-def _make_checker(run: AnswerRun, prompted: Prompted, steps: Steps) -> AnswerChecker:
+def _make_checker(run: AnswerRun, prompted: ReadyPrompt, steps: Steps) -> AnswerChecker:
     ids = {hit.chunk.id for hit in steps.shown}
     return AnswerChecker(
         steps.shown,

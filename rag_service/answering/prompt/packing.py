@@ -64,7 +64,7 @@ class FittedPrompt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompted:
+class ReadyPrompt:
     """A prompt ready to be sent."""
 
     messages: Sequence[ChatMessage]
@@ -74,7 +74,7 @@ class Prompted:
     boundary: str  # around the passages
     secret: str  # text that the answer must not repeat
 
-    def offering(self, rule: str) -> Prompted:
+    def offering(self, rule: str) -> ReadyPrompt:
         """Return the same with a rule about the tools that are offered."""
         system, *rest = self.messages
         told = ChatMessage(role=MessageRole.SYSTEM, content=f"{system.content}\n\n{rule}")
@@ -89,7 +89,7 @@ def write_prompt(
     settings: Settings,
     boundary: str | None = None,
     taken: int = 0,
-) -> Prompted:
+) -> ReadyPrompt:
     """Return the prompt of a question with as many of its sources, best first, as fit into the window of its model.
 
     Args:
@@ -121,7 +121,7 @@ def write_prompt(
         boundary=boundary,
     )
     system, user = fitted.texts
-    return Prompted(
+    return ReadyPrompt(
         messages=[
             ChatMessage(role=MessageRole.SYSTEM, content=system),
             ChatMessage(role=MessageRole.USER, content=user),
@@ -169,7 +169,9 @@ def pack_sources(
     return replace(context, hits=tuple(ordered))
 
 
-def shorten_prompt(run: AnswerRun, prompted: Prompted, *, prompts: Prompts, settings: Settings, taken: int) -> Prompted:
+def shorten_prompt(
+    run: AnswerRun, prompted: ReadyPrompt, *, prompts: Prompts, settings: Settings, taken: int
+) -> ReadyPrompt:
     """Return the same prompt without its last passages, so that it keeps to what is known by now of the model's window.
 
     `taken` as in `write_prompt`. Raises ContextOverflowError if it does not fit even with one passage.

@@ -28,10 +28,10 @@ from rag_service.tables.sentences import CitedCells
 log = structlog.get_logger(__name__)
 
 _MALFORMED = "The arguments are not a JSON object of a few lines."
-_TOLD = {"search": "query", "read": "document", "compute": "operation"}  # what of a call a reader sees first
+_SHOWN_ARGUMENTS = {"search": "query", "read": "document", "compute": "operation"}  # what of a call a reader sees first
 _MAX_NAME = 64  # characters of a tool's name, as OpenAI has it
 _MAX_ARGUMENTS = 8_000  # characters
-_MAX_TOLD = 200  # characters of that
+_MAX_SHOWN = 200  # characters of that
 
 
 async def _never(name: str, arguments: dict[str, object]) -> str:
@@ -173,6 +173,6 @@ def _read_arguments(call: ToolCall) -> dict[str, object] | None:
 def _describe(name: str, arguments: dict[str, object] | None) -> str:
     """Return what was asked for, for a reader: the query, the document and its place, or the operation."""
     given = arguments or {}
-    told = [given.get(_TOLD.get(name, "")), given.get("place") if name == "read" else given.get("column")]
+    told = [given.get(_SHOWN_ARGUMENTS.get(name, "")), given.get("place") if name == "read" else given.get("column")]
     words = neutralise(", ".join(str(one) for one in told if isinstance(one, str) and one)).split()
-    return " ".join(words)[:_MAX_TOLD]
+    return " ".join(words)[:_MAX_SHOWN]

@@ -28,7 +28,7 @@ from rag_service.store.documents.uploads import Upload, read_upload
 if TYPE_CHECKING:  # loads LlamaIndex
     from rag_service.ingest.postponed import Postponed
 
-_LOOK_SECONDS = 0.3  # between two looks at an upload that is watched
+_POLL_SECONDS = 0.3  # between two looks at an upload that is watched
 
 
 class UploadsController(Controller):
@@ -76,7 +76,7 @@ async def _watch(
             yield WireEvent("status", present_upload(upload))
             before = upload
             while not upload.status.final and upload.updated_at == before.updated_at:
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(_POLL_SECONDS)
                 await authenticate()
                 upload = await caller.run(read_upload, upload.id)
             if before.status.final:

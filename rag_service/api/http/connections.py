@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 _OTHER_FILES = 500  # that the process opens besides: of its database, models, readers and originals
 _QUIET_SECONDS = 1.0  # for which a connection has had no request before it gives its place to a new one
-_TOLD_SECONDS = 60.0  # between two lines about refused connections
+_LOG_SECONDS = 60.0  # between two lines about refused connections
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
@@ -48,7 +48,7 @@ class Connections:
         self._trusted = settings.http.proxies
         self._patience = settings.http.head_seconds
         self._open: dict[str, set[_Connection]] = {}  # by network
-        self._told = 0.0
+        self._logged_at = 0.0
         self._ended = Counter[str]()
 
     @property
@@ -102,8 +102,8 @@ class Connections:
 
     def _refuse(self, network: str, now: float) -> None:
         self._ended["refused"] += 1
-        if now > self._told + _TOLD_SECONDS:
-            self._told = now
+        if now > self._logged_at + _LOG_SECONDS:
+            self._logged_at = now
             log.warning("connection_refused", network=network, open=self.count, setting="RAG_CONNECTIONS")
 
 

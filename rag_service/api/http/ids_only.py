@@ -10,7 +10,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseStartEvent, Message, Receive, Scope, Send
 
 ONLY_IDS = "only_ids"  # in the state of a request: `access.identify` sets it
-_TOLD = frozenset({"id", "key"})  # the secret of a key is told to whoever creates it, once
+_KEPT = frozenset({"id", "key"})  # the secret of a key is shown to its creator, once
 
 
 class IdsOnly:
@@ -56,7 +56,7 @@ def _keep_ids(value: Any) -> Any:
         return None
     found: dict[str, Any] = {}
     for name, item in value.items():
-        if name in _TOLD or name.endswith(("Id", "Ids", "_id", "_ids")):
+        if name in _KEPT or name.endswith(("Id", "Ids", "_id", "_ids")):
             found[name] = item
         elif isinstance(item, dict | list) and (kept := _keep_ids(item)):
             found[name] = kept

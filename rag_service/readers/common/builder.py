@@ -22,7 +22,7 @@ MAX_WARNINGS = 100
 MAX_SPANS = 300_000  # one per table row and cell; about 200 MB in the worker
 HIDDEN = "Hidden text was not read."
 STRUCK_OUT = "Struck-out and deleted text was not read."
-_MAX_TOLD = 20  # rows, sheets and slides that one warning names
+_MAX_NAMED = 20  # rows, sheets and slides that one warning names
 
 _LINE_ENDS = re.compile("[\r\v\f\x85\u2028\u2029]")
 # C0 and C1 controls except tab and newline, lone surrogates (not encodable), byte-order marks, non-characters; and what
@@ -56,8 +56,8 @@ def pictures_not_read(count: int, where: str = "") -> str:
 
 def hidden_but_read(things: Sequence[str]) -> str:
     """A warning of what the program does not show and the text has: rows, sheets, slides. Sums need them."""
-    more = len(things) - _MAX_TOLD
-    told = ", ".join(things[:_MAX_TOLD])
+    more = len(things) - _MAX_NAMED
+    told = ", ".join(things[:_MAX_NAMED])
     return f"Hidden in the file, but read: {told}{f', and {more:,} more' if more > 0 else ''}."
 
 

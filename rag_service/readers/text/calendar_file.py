@@ -28,7 +28,7 @@ _EXCEPTIONS = {"RDATE": "Also on", "EXDATE": "Not on", "RECURRENCE-ID": "Instead
 _PEOPLE = {"ORGANIZER": "Organizer", "ATTENDEE": "Attendee"}
 _TEXTS = {"LOCATION": "Location", "STATUS": "Status", "CATEGORIES": "Categories", "URL": "Link"}
 _PARAGRAPHS = ("DESCRIPTION", "COMMENT")
-_TOLD = frozenset({"CANCELLED", "TENTATIVE", "NEEDS-ACTION", "COMPLETED", "IN-PROCESS"})  # states worth a line
+_SHOWN_STATES = frozenset({"CANCELLED", "TENTATIVE", "NEEDS-ACTION", "COMPLETED", "IN-PROCESS"})  # states worth a line
 
 
 class _Property(NamedTuple):
@@ -122,7 +122,7 @@ def _lines(entry: _Entry) -> Iterator[str]:
     for key, label in _TEXTS.items():
         text = one_line(entry.text(key))
         if key == "STATUS":
-            text = text.lower().replace("-", " ") if text.upper() in _TOLD else ""
+            text = text.lower().replace("-", " ") if text.upper() in _SHOWN_STATES else ""
         if text and key != "STATUS":
             yield f"{label}: {text}"
         if key == "LOCATION":

@@ -20,7 +20,7 @@ from rag_service.store.database import Connection
 from rag_service.store.rows import fetch_value
 
 _IMPORTS = "imports"  # folder of the ids of corpora whose import is not committed
-_LOOK_SECONDS = 3600.0  # between two looks for lost ones: most object stores charge for each
+_POLL_SECONDS = 3600.0  # between two looks for lost ones: most object stores charge for each
 MAX_SIZE = 2**30  # bytes; as many as PostgreSQL holds in a value
 
 
@@ -137,7 +137,7 @@ class Originals:
 
     async def end_lost_imports(self, connection: Connection) -> int:
         """Remove the files of imports whose process was killed; returns how many. Looks once an hour."""
-        if self._filesystem is None or time.monotonic() - self._looked < _LOOK_SECONDS:
+        if self._filesystem is None or time.monotonic() - self._looked < _POLL_SECONDS:
             return 0
         self._looked = time.monotonic()
         folder = self._path(_IMPORTS)

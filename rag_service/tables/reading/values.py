@@ -208,8 +208,8 @@ def _read_durations(texts: Mapping[str, int], *, is_time: bool) -> ColumnValues 
     found = _shared(texts, _seconds, Kind.DURATION)
     if found is None or is_time:
         return found
-    is_told = any((match := _duration(text)) and (match["hours"] or match["fraction"]) for text in texts)
-    return found if is_told else None
+    is_written = any((match := _duration(text)) and (match["hours"] or match["fraction"]) for text in texts)
+    return found if is_written else None
 
 
 def _read_order(texts: Mapping[str, int]) -> ColumnValues | None:
@@ -270,18 +270,18 @@ def _place(text: str) -> Decimal | None:
 
 
 def _day_in_words(text: str) -> Decimal | None:
-    return _ordinal_of_day(text, is_told=True)
+    return _ordinal_of_day(text, has_day=True)
 
 
 def _month_in_words(text: str) -> Decimal | None:
-    return _ordinal_of_day(text, is_told=False)
+    return _ordinal_of_day(text, has_day=False)
 
 
-def _ordinal_of_day(text: str, *, is_told: bool) -> Decimal | None:
+def _ordinal_of_day(text: str, *, has_day: bool) -> Decimal | None:
     if text.isascii() and text.upper() == text.lower():
         return None  # a quick look: it has no letters
     text = _without_gloss(text)
-    if not _WRITTEN_DATE.fullmatch(text) or (found := read_day(words(text))) is None or found.is_told is not is_told:
+    if not _WRITTEN_DATE.fullmatch(text) or (found := read_day(words(text))) is None or found.has_day is not has_day:
         return None
     return Decimal(found.date.toordinal())
 

@@ -208,7 +208,7 @@ async def test_sites_that_hang_hold_no_place_and_no_connection(desk: Desk, monke
 
     monkeypatch.setattr(WebSource, "list", look)
     monkeypatch.setattr(scheduled, "_SLOW_SECONDS", 0.05)
-    monkeypatch.setattr(scheduled, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(scheduled, "_POLL_SECONDS", 0.05)
 
     async def add(name: str) -> None:
         user = await desk.house.user(name)

@@ -15,7 +15,7 @@ from rag_service.language.words import fold, words
 )
 def test_a_day_in_words_is_the_same_in_text_and_cell(text: str) -> None:
     in_cell = read_day(words(text))
-    in_text = [day for day in find_days(fold(f"It holds from {text}; see below.")) if day.is_told]
+    in_text = [day for day in find_days(fold(f"It holds from {text}; see below.")) if day.has_day]
 
     assert in_cell is not None
     assert [in_cell] == in_text
@@ -23,5 +23,5 @@ def test_a_day_in_words_is_the_same_in_text_and_cell(text: str) -> None:
 
 
 def test_a_word_that_may_be_two_months_is_none() -> None:
-    assert not any(day.is_told for day in find_days("3 jui 2024"))
+    assert not any(day.has_day for day in find_days("3 jui 2024"))
     assert read_day(words("3 jui 2024")) is None

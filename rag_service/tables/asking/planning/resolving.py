@@ -263,13 +263,13 @@ class _Resolver:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
             if base.filters and len(figures[0].columns) == 1:  # "how many hectares"
                 return self._added(base, figures[0].columns[0])
-            is_told = base.filters or "sum" in self._match.question.operations
+            is_asked = base.filters or "sum" in self._match.question.operations
             return [
                 replace(
                     base,
                     operation=Operation.SUM,
                     column=column,  # without a row a rule may tell it: "how many days"
-                    is_doubtful=not (is_told or self._match.has_concept(column, ADDITIVE)),
+                    is_doubtful=not (is_asked or self._match.has_concept(column, ADDITIVE)),
                 )
                 for column in additive
             ]
