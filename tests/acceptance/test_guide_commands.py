@@ -50,6 +50,8 @@ NOT_RUN = {
     "--ray": "needs a cluster, likewise",
     "pip install 'rag-service[ocr]'": "installs from the package index",
     "pip install 'rag-service[s3]'": "installs from the package index",
+    "npm install openapi-fetch": "installs from npm; tests/acceptance/test_typescript_guides.py runs the guide",
+    "npx openapi-typescript": "likewise",
     "rag-service sync s3://": "reads a bucket; tests/integration/sync/test_store.py has a store in memory",
     "rag-service sync https://": "fetches pages of the internet; tests/integration/sync/test_web.py has a site",
     "reader:wiki": "reads a wiki, with a password; tests/integration/sync/test_readers.py runs readers",
