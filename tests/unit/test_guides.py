@@ -101,6 +101,7 @@ def test_every_setting_that_a_guide_names_exists(guide: Path) -> None:
     assert named <= known
 
 
+@pytest.mark.slow  # not beside the other test that runs mypy: they share its cache
 def test_the_python_examples_are_well_typed(tmp_path: Path) -> None:
     """With the cache that `make types` left: seconds. The first time, the whole package is checked."""
     for guide in guides():
