@@ -45,6 +45,7 @@ from rag_service.models.embedding.guarded import close_embedding, guard_embeddin
 from rag_service.models.embedding.relevance import ModelRelevance
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge, build_judge
+from rag_service.models.llm.extractive import EXTRACTIVE
 from rag_service.models.llm.model import ChatModel, build_chat, build_quoting_turns
 from rag_service.models.plugins import build_postprocessors, require_object, require_reader
 from rag_service.models.reranking.rerankers import build_reranker
@@ -357,7 +358,8 @@ class _Opener:
             checker=TextChecker(prompts, models.judge, database),
             tools=tools,
             examples=Examples(
-                engine, database, chat, shipped_names(indices.values()), keeps=settings.embedding.query_cache_size > 0
+                engine, database, self.open_quoting(chat), shipped_names(indices.values()),
+                keeps=settings.embedding.query_cache_size > 0,
             ),
             recorder=recorder,
             ingestor=ingestor,
@@ -413,6 +415,12 @@ class _Opener:
         metrics.watch_waiting(lambda: chat.slots.waiting)
         metrics.watch_turns(chat.slots, quoting)
         return chat
+
+    def open_quoting(self, chat: ChatModel) -> ChatModel:
+        """What quotes instead of writing, in the same turns, also where no fallback is wanted."""
+        if chat.only_quotes:
+            return chat
+        return build_chat(self.settings.replace({"chat_provider": EXTRACTIVE}), quoting=chat.quoting)
 
     def open_agent_models(self, chat: ChatModel) -> AgentModels:
         """The chat models of agents that have their own."""

@@ -27,7 +27,7 @@ from evals.benchmarks.wire import Client, Service, served
 
 _SEED = 20_261_127
 _QUESTIONS = 500
-_CACHED = 512  # questions, as RAG_QUERY_CACHE_SIZE says by itself; half of the requests ask one anew
+_CACHED = 512  # default of RAG_QUERY_CACHE_SIZE; about half of the requests ask a new question
 _EXPECTED = (200, 201, 429, 503)  # a service that is busy says so
 # Of the requests: people search and ask more than they upload.
 _SHARES = {"search": 0.5, "quoted answer": 0.15, "stream": 0.3, "upload": 0.05}

@@ -171,12 +171,12 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             await self._retrieve(run, replace(question, text=text, follow_up=asked, candidates=_FOR_FIELDS))
             for text in schema.search_texts(question.text)
         ]
-        nodes = _by_turns((nodes for nodes, _ in searched), lambda node: node.node.node_id)
+        nodes = by_turns((nodes for nodes, _ in searched), lambda node: node.node.node_id)
         found = [one for _, one in searched]
         current = [[hit for hit in one.hits if hit.chunk.document.id not in one.other_versions] for one in found]
         together = replace(
             found[0],
-            hits=tuple(_by_turns(current, lambda hit: hit.chunk.id)),
+            hits=tuple(by_turns(current, lambda hit: hit.chunk.id)),
             known={key: hit for one in reversed(found) for key, hit in one.known.items()},
             weights={term: weight for one in found for term, weight in one.weights.items()},
             is_doubtful=all(one.is_doubtful for one in found),
@@ -206,7 +206,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
                 lists.append(nodes_of_step)
                 others.append(found_of_step)
         lists.insert(0, nodes)
-        nodes = _by_turns(lists, lambda node: node.node.node_id)[: question.top_k * len(lists)]
+        nodes = by_turns(lists, lambda node: node.node.node_id)[: question.top_k * len(lists)]
         known = {key: hit for one in (*reversed(others), found) for key, hit in one.known.items()}
         return nodes, replace(found, parts=tuple(parts), searches=len(lists), known=known).choose(nodes)
 
@@ -402,8 +402,8 @@ def build_engine(
     )
 
 
-def _by_turns(lists: Iterable[Iterable[_Item]], name: Callable[[_Item], Hashable]) -> list[_Item]:
-    """The first of each list, then the second of each, and so on; each item once."""
+def by_turns(lists: Iterable[Iterable[_Item]], name: Callable[[_Item], Hashable]) -> list[_Item]:
+    """Return the first of each list, then the second of each, and so on; of items with the same name the first."""
     unique: dict[Hashable, _Item] = {}
     for turn in zip_longest(*lists):
         for item in turn:

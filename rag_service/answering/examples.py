@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
-from rag_service.answering.engine import CitedQueryEngine
+from rag_service.answering.engine import CitedQueryEngine, by_turns
 from rag_service.answering.follow_ups import ASKED_WORDS, find_questions, is_safe
 from rag_service.answering.synthesizer import CitedResponse
 from rag_service.domain import Decision, Identity
@@ -29,7 +29,7 @@ from rag_service.tables.storage import find_first_rows, find_tables
 MAX_EXAMPLES = 4
 _DOCUMENTS = 24  # the newest, of which examples are made
 _CHUNKS = 3  # the first of each document
-_ASKED = 12  # candidates that are asked, until four are answered: two seconds at most
+_ASKED = 12  # candidates that are asked, until four are answered
 _LETTERS = 3  # of the name of a row
 _KEPT = 256  # lists of examples that are kept
 
@@ -45,19 +45,21 @@ class Examples:
     """Finds questions that documents answer with certainty. Source of the kinds: docs/decisions/078-examples.md."""
 
     def __init__(
-        self, engine: CitedQueryEngine, database: Database, chat: ChatModel, shipped: Collection[str], *, keeps: bool
+        self, engine: CitedQueryEngine, database: Database, quoting: ChatModel, shipped: Collection[str], *, keeps: bool
     ):
         """
         Args:
-            chat: the model of the engine; whoever writes, examples are asked without it.
+            quoting: examples are asked of it, whatever model writes answers.
             shipped: names of files that come with the service.
             keeps: whether what was found is kept for the next time.
         """
         self._engine = engine
         self._database = database
-        self._quoting = chat if chat.only_quotes else chat.fallback
+        self._quoting = quoting
         self._shipped = shipped
-        self._known: OwnedValues[tuple[UUID, tuple[str, ...]], tuple[Example, ...]] = OwnedValues(_KEPT if keeps else 0)
+        self._known: OwnedValues[tuple[UUID, tuple[Example, ...]], tuple[Example, ...]] = OwnedValues(
+            _KEPT if keeps else 0
+        )
 
     async def find(self, identity: Identity, language: str | None = None) -> Sequence[Example]:
         """Return up to `MAX_EXAMPLES` questions, of as many documents as possible.
@@ -70,7 +72,7 @@ class Examples:
         """
         async with self._database.transaction(identity) as connection:
             candidates = await _find_candidates(connection, self._shipped, language)
-        key = identity.user_id, tuple(one.question for one in candidates)
+        key = identity.user_id, tuple(candidates)
         if (known := self._known.get(key)) is not None:
             return known
         found: list[Example] = []
@@ -109,7 +111,7 @@ async def _find_candidates(connection: Connection, shipped: Collection[str], lan
         asked += [line for text in texts for line in find_questions(text)]
         made = [Example(question=one, document_id=document_id, file_name=file_name) for one in asked if one]
         by_document.append(made)
-    return _take_turns(by_document)
+    return by_turns(by_document, lambda example: example.question)
 
 
 def _ask_cell(table: StoredTable, row: Mapping[int, str], language: str | None) -> str | None:
@@ -121,13 +123,3 @@ def _ask_cell(table: StoredTable, row: Mapping[int, str], language: str | None) 
     column = table.columns[(figures or others[-1:])[0]].name
     asked = load_language(language).files.labels["ask_cell"].format(column=column, row=name)
     return asked if len(words(asked)) in ASKED_WORDS and is_safe(asked) else None
-
-
-def _take_turns(examples: Sequence[Sequence[Example]]) -> list[Example]:
-    """One of each document, then a second of each."""
-    found: dict[str, Example] = {}
-    for place in range(max(map(len, examples), default=0)):
-        for made in examples:
-            if place < len(made):
-                found.setdefault(made[place].question, made[place])
-    return list(found.values())

@@ -10,6 +10,7 @@ from rag_service.language.words import fold, words
 
 MAX_FOLLOW_UPS = 3
 ASKED_WORDS = range(4, 21)  # of a question that is suggested
+_MAX_CHARACTERS = 200  # of one: a cell may hold a page without a blank
 _MARKUP = re.compile(r"^[\s#*_>\-–•\d.)]+|[\s*_]+$")
 
 
@@ -32,4 +33,4 @@ def find_questions(text: str) -> list[str]:
 
 def is_safe(text: str) -> bool:
     """Whether a text may stand as a question on the page."""
-    return text.isprintable() and not find_injections(text)
+    return len(text) <= _MAX_CHARACTERS and text.isprintable() and not find_injections(text)

@@ -22,9 +22,12 @@ from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.rows import fetch_value
 from tests.documents import ROOT
-from tests.integration.answers.conftest import SAMPLES
+from tests.doubles.ollama import OllamaDouble, ollama
+from tests.integration.answers.conftest import SAMPLES, OpenService, open_service, opened_service
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.web import client_of, new_key, real_application
+
+__all__ = ["ollama", "open_service", "opened_service"]  # fixtures
 
 # Question → (document, what the first quote or place must hold); None: the documents do not answer it.
 GOLD: dict[str, tuple[str, str] | None] = {
@@ -176,6 +179,14 @@ async def test_an_example_is_asked_once_and_again_when_documents_change(
     async with service.database.transaction(ana) as connection:
         count = await fetch_value(connection, "SELECT count(*) FROM answers", [])
     assert count == 0, "what was asked to find out is no answer of anybody"
+
+
+@pytest.mark.parametrize("fallback", [True, False])
+async def test_examples_are_asked_of_no_model(open_service: OpenService, ollama: OllamaDouble, fallback: bool) -> None:
+    async with open_service(chat_provider="ollama", ollama_url=ollama.url, extractive_fallback=fallback) as service:
+        await service.ingest(DocumentInput(data=PRICES.encode(), file_name="tarifas.es.md"), LOCAL_ADMIN)
+        assert [one.question for one in await service.examples.find(LOCAL_ADMIN)] == [CELL]
+        assert ollama.bodies("/api/chat") == []
 
 
 async def test_quickstart_asks_what_the_folder_answers(
